@@ -16,8 +16,8 @@ from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, maximum, minim
 from dpassay.core.theorems import Theorem
 from dpassay.exact.after_noise import Kept, clamped_uppers, kept_after, with_what_is_kept
 from dpassay.exact.bounded_laplace import bounded_profile
-from dpassay.exact.discrete_mechanisms import discrete_profile
 from dpassay.exact.clamped_pairs import between_limits
+from dpassay.exact.discrete_mechanisms import discrete_profile
 from dpassay.exact.dominating_pairs import dominating_pairs, most_differing, most_spread
 from dpassay.exact.levels import LevelBound
 from dpassay.exact.loss_components import AtomLoss

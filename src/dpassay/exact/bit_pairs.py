@@ -101,4 +101,5 @@ def _counts(p: Number, q: Number, count: int) -> Iterator[tuple[Number, Number]]
     """The probabilities of each number of ones among equal bits, under both strings."""
     for ones in range(count + 1):
         ways = comb(count, ones)
-        yield tuple(ways * chance**ones * (1 - chance) ** (count - ones) for chance in (p, q))  # type: ignore[misc]
+        first, second = (ways * chance**ones * (1 - chance) ** (count - ones) for chance in (p, q))
+        yield first, second

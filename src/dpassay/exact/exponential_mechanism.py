@@ -73,7 +73,7 @@ def choose_profile(
     pure = minimum(spread, _largest(region, stage.rate))
     uppers: list[ProfileBound] = [PureBound(pure, Theorem.EXPONENTIAL), with_range(spread, pure)]
     if outputs.exact and isinstance(region, OneHot):  # all pairs are equivalent, and so are both directions
-        uppers.append(PairBound(candidates[0].bound.losses[:1], Theorem.EXPONENTIAL))
+        uppers.append(PairBound(choose_bound(stage, pairs[0]).losses[:1], Theorem.EXPONENTIAL))
     first = pairs[0] if pairs else None
     tails = spread if free else None
     return PrivacyProfile(candidates, tuple(uppers), (Theorem.EXPONENTIAL,), pure_from_tails=tails, pair=first)

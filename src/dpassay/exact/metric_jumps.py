@@ -202,7 +202,8 @@ def _in_bits(stage: Binary, pair: Pair) -> Pair | None:
     ends = [end for block in pair.blocks for end in (block.x, block.y)]
     if any(not abs(end).b < least.a or end.a < 0 <= end.b for end in ends) or pair.blocks[0].count != 1:
         return None
-    first = Block(*(ONE if end.b < 0 else ZERO for end in ends[:2]), 1, "even")
+    x, y = (ONE if end.b < 0 else ZERO for end in ends[:2])
+    first = Block(x, y, 1, "even")
     if any(not block.same or block.x.b < 0 for block in pair.blocks[1:]):
         return None
     total = bits * sum(block.count for block in pair.blocks)

@@ -66,16 +66,19 @@ def test_the_worst_of_all_pairs(first: str, dim: int, noise: tuple[float, float,
 def test_certificates(first: str, dim: int, noise: tuple[float, float, float], among: list[String]) -> None:
     text, truth = f"{first} | bits({noise[0]}, {noise[1]}, {noise[2]})", worst(noise, among, 0.7)
     proven = check(text, epsilon=0.7, delta=truth * (1 + 1e-7), dim=dim)
-    assert proven.proven and verify(certify(proven)).verdict == "proven"
+    assert proven.proven
+    assert verify(certify(proven)).verdict == "proven"
     refuted = check(text, epsilon=0.7, delta=truth * (1 - 1e-7), dim=dim)
-    assert refuted.refuted and verify(certify(refuted)).verdict == "refuted"
+    assert refuted.refuted
+    assert verify(certify(refuted)).verdict == "refuted"
 
 
 @pytest.mark.parametrize("region", [Bits(1), Bits(5), Sparse(2, 2), Sparse(5, 1), Sparse(6, 4), Sparse(8, 3)])
 def test_pairs_of_each_kind_lie_in_the_region(region: Bits | Sparse) -> None:
     for kind in worst_kinds(region):
         pair = pair_of(region, kind)
-        assert region.contains(pair.first) and region.contains(pair.second)
+        assert region.contains(pair.first)
+        assert region.contains(pair.second)
         falls = [i for i in range(region.dim) if pair.first[i] > pair.second[i]]
         rises = [i for i in range(region.dim) if pair.first[i] < pair.second[i]]
         counts = [sum(i % 2 == parity for i in places) for parity in (0, 1) for places in (falls, rises)]
@@ -83,7 +86,8 @@ def test_pairs_of_each_kind_lie_in_the_region(region: Bits | Sparse) -> None:
 
 
 def test_kinds_of_longer_strings_are_not_listed() -> None:
-    assert not worst_kinds(Bits(9)) and not worst_kinds(Sparse(40, 2))
+    assert not worst_kinds(Bits(9))
+    assert not worst_kinds(Sparse(40, 2))
 
 
 def test_several_releases_of_one_string() -> None:
@@ -91,7 +95,9 @@ def test_several_releases_of_one_string() -> None:
     noise, among = (0.5, 0.5, 0.2), strings(2, 1)
     truth = worst(noise, [string * 2 for string in among], 0.7)
     found = check("bloom(2, 1) | bits(0.5, 0.5, 0.2) | times(2)", epsilon=0.7, delta=0.5).delta
-    assert found is not None and found.lower <= truth + 1e-12 and found.upper >= truth - 1e-12
+    assert found is not None
+    assert found.lower <= truth + 1e-12
+    assert found.upper >= truth - 1e-12
 
 
 def test_renyi_divergence_of_short_strings() -> None:
@@ -100,7 +106,8 @@ def test_renyi_divergence_of_short_strings() -> None:
         for x, y in itertools.permutations(strings(3, 2), 2)
     )
     value = check("bloom(3, 2) | bits(0.5, 0.5, 0.2)", guarantee=RenyiDP(3, 1)).value
-    assert value.lower <= truth + 1e-12 and value.upper >= truth - 1e-12
+    assert value.lower <= truth + 1e-12
+    assert value.upper >= truth - 1e-12
 
 
 def test_number_of_the_page() -> None:

@@ -41,10 +41,12 @@ def test_counts_between_whole_limits(norm: str, distance: float, low: int, high:
     text, truth = f"counts({norm}, {distance}) | clamp({low}, {high})", farthest(norm, distance, low, high, dim)
     for noise in ("discrete_laplace(1)", "laplace(1)"):
         proven = check(f"{text} | {noise}", epsilon=truth, dim=dim)
-        assert proven.proven and proven.epsilon.lower == pytest.approx(truth)
+        assert proven.proven
+        assert proven.epsilon.lower == pytest.approx(truth)
         assert verify(certify(proven)).verdict == "proven"
     refuted = check(f"{text} | discrete_laplace(1)", epsilon=truth - 0.01, dim=dim)
-    assert refuted.refuted and verify(certify(refuted)).verdict == "refuted"
+    assert refuted.refuted
+    assert verify(certify(refuted)).verdict == "refuted"
 
 
 @pytest.mark.parametrize(
@@ -69,18 +71,22 @@ def test_counts_between_whole_limits(norm: str, distance: float, low: int, high:
 )
 def test_integers_by_hand(text: str, dim: int, truth: float) -> None:
     proven = check(text, epsilon=truth, dim=dim)
-    assert proven.proven and proven.epsilon.lower == pytest.approx(truth, rel=1e-7)
+    assert proven.proven
+    assert proven.epsilon.lower == pytest.approx(truth, rel=1e-7)
     assert verify(certify(proven)).verdict == "proven"
     if truth:
         refuted = check(text, epsilon=truth * 0.99, dim=dim)
-        assert refuted.refuted and verify(certify(refuted)).verdict == "refuted"
+        assert refuted.refuted
+        assert verify(certify(refuted)).verdict == "refuted"
 
 
 def test_limits_that_are_not_integers_give_everything_away() -> None:
     # 0 becomes 0.5, and 1 stays: outputs of discrete noise around them are disjoint.
     for text in ("round | clamp(0.5, 3) | discrete_laplace(1)", "counts(l1, 1) | clamp(0.5, 3) | discrete_gaussian(1)"):
         verdict = check(text, epsilon=5, delta=0.9, dim=1)
-        assert verdict.refuted and verdict.delta is not None and verdict.delta.lower == pytest.approx(1)
+        assert verdict.refuted
+        assert verdict.delta is not None
+        assert verdict.delta.lower == pytest.approx(1)
         assert verify(certify(verdict)).verdict == "refuted"
 
 
@@ -98,14 +104,16 @@ def test_l2_clipping_stretches_other_distances_by_a_known_factor(norm: str) -> N
     assert ratios.max() >= 0.9 * (1 + math.sqrt(dim)) / 2
     noise = "laplace(1)" if norm == "l1" else "radial(linf, 1)"
     verdict = check(f"counts({norm}, 1) | clip(l2, 9) | {noise}", epsilon=(1 + math.sqrt(dim)) / 2 + 1e-9, dim=dim)
-    assert verdict.proven and verify(certify(verdict)).verdict == "proven"
+    assert verdict.proven
+    assert verify(certify(verdict)).verdict == "proven"
 
 
 def test_clamped_answers_keep_what_their_width_allows() -> None:
     """Scores between 0 and 4 that move by at most 3: no more than any two vectors of the box, 4 for two scores."""
     for first in ("counts(linf, 3)", "query(linf, 3) | round"):
         verdict = check(f"{first} | clamp(0, 4) | exponential(1)", epsilon=4, dim=2)
-        assert verdict.proven and verify(certify(verdict)).verdict == "proven"
+        assert verdict.proven
+        assert verify(certify(verdict)).verdict == "proven"
 
 
 def test_a_second_clip_forgets_the_distance_that_it_may_stretch() -> None:

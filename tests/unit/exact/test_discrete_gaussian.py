@@ -130,7 +130,7 @@ def test_answers_far_apart_take_no_time():
 
 
 def spread_out(sigma: str, shifts: tuple[int, ...], epsilon: str) -> mpf:
-    """Σ max(0, P − e^ε Q) over all outputs, for differences in several coordinates: sums of equal losses are grouped."""
+    """Σ max(0, P − e^ε Q) over all outputs, for differences in several coordinates; equal losses are grouped."""
     with mp.workdps(30):
         s, rise = mpf(sigma), mp.exp(mpf(epsilon))
         far = math.ceil(12 * float(sigma)) + 4
@@ -167,12 +167,14 @@ def test_one_coordinate_is_the_worst_at_equal_l1_distance(sigma: str, shifts: tu
     ],
 )
 def test_records_that_each_move_one_count(text: str, dim: int, neighbours: str | None, shift: int) -> None:
-    sigma = text.split("(")[-1].rstrip(")")
+    sigma = text.rsplit("(", maxsplit=1)[-1].rstrip(")")
     truth = float(summed(sigma, shift, "2"))
     proven = check(text, epsilon=2, delta=truth * (1 + 1e-7), dim=dim, neighbours=neighbours)
-    assert proven.proven and verify(certify(proven)).verdict == "proven"
+    assert proven.proven
+    assert verify(certify(proven)).verdict == "proven"
     refuted = check(text, epsilon=2, delta=truth * (1 - 1e-7), dim=dim, neighbours=neighbours)
-    assert refuted.refuted and verify(certify(refuted)).verdict == "refuted"
+    assert refuted.refuted
+    assert verify(certify(refuted)).verdict == "refuted"
 
 
 def test_number_of_the_page() -> None:

@@ -32,9 +32,11 @@ def test_largest_at_the_end_nearest_to_a_limit(
 ) -> None:
     text, truth = f"{before}bounded_laplace({scale}, {low}, {high})", factor * slope(near, scale, low, high)
     proven = check(text, guarantee=MetricDP(truth * (1 + 1e-9), metric), dim=dim)
-    assert proven.proven and verify(certify(proven)).verdict == "proven"
+    assert proven.proven
+    assert verify(certify(proven)).verdict == "proven"
     refuted = check(text, guarantee=MetricDP(truth * (1 - 1e-9), metric), dim=dim)
-    assert refuted.refuted and verify(certify(refuted)).verdict == "refuted"
+    assert refuted.refuted
+    assert verify(certify(refuted)).verdict == "refuted"
 
 
 def test_no_two_inputs_lose_more() -> None:
@@ -54,9 +56,12 @@ def test_number_of_the_page() -> None:
 
 def test_values_beyond_one_limit_are_equal() -> None:
     verdict = check("clamp(3, 4) | bounded_laplace(1, 0, 2)", guarantee=MetricDP(0, "l2"), dim=2)
-    assert verdict.proven and verdict.epsilon.upper == 0 and verify(certify(verdict)).verdict == "proven"
+    assert verdict.proven
+    assert verdict.epsilon.upper == 0
+    assert verify(certify(verdict)).verdict == "proven"
 
 
 def test_other_stages_before_it_have_an_upper_bound() -> None:
     verdict = check("squash(tanh) | bounded_laplace(1, 0, 2)", guarantee=MetricDP(2, "l1"), dim=2)
-    assert verdict.proven and verify(certify(verdict)).verdict == "proven"
+    assert verdict.proven
+    assert verify(certify(verdict)).verdict == "proven"

@@ -39,7 +39,8 @@ JUMPS = [
 @pytest.mark.parametrize(("text", "dim"), JUMPS)
 def test_nearby_inputs_lose_a_fixed_amount(text: str, dim: int) -> None:
     verdict = check(text, guarantee=MetricDP(1e6, "l2"), dim=dim)
-    assert verdict.refuted and verdict.epsilon.lower == math.inf
+    assert verdict.refuted
+    assert verdict.epsilon.lower == math.inf
     assert verify(certify(verdict)).verdict == "refuted"
 
 
@@ -48,7 +49,7 @@ def test_the_two_inputs_round_apart() -> None:
         witness = check("round | laplace(2)", guarantee=MetricDP(claimed, "l1"), dim=1).witness
         (block,) = witness.pair.blocks
         assert abs(round(float(block.x.mid)) - round(float(block.y.mid))) == 1
-        assert 0.5 > claimed * abs(float((block.x - block.y).mid))  # the loss is 1/2
+        assert claimed * abs(float((block.x - block.y).mid)) < 0.5  # the loss is 1/2
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,8 @@ def test_the_two_inputs_round_apart() -> None:
 )
 def test_what_does_not_jump(text: str, dim: int, truth: float) -> None:
     verdict = check(text, guarantee=MetricDP(1, "l1"), dim=dim)
-    assert verdict.proven and verdict.epsilon.lower == pytest.approx(truth) == verdict.epsilon.upper
+    assert verdict.proven
+    assert verdict.epsilon.lower == pytest.approx(truth) == verdict.epsilon.upper
     assert verify(certify(verdict)).verdict == "proven"
 
 
@@ -83,5 +85,6 @@ def test_no_jump_is_claimed_without_a_proof(text: str, dim: int) -> None:
 
 def test_angles_between_unit_vectors() -> None:
     verdict = check("normalise(l2) | staircase(1, 1, 0.5)", guarantee=MetricDP(50, "angle"), dim=3)
-    assert verdict.refuted and verify(certify(verdict)).verdict == "refuted"
+    assert verdict.refuted
+    assert verify(certify(verdict)).verdict == "refuted"
     assert check("normalise(l2) | laplace(1)", guarantee=MetricDP(2, "angle"), dim=3).proven

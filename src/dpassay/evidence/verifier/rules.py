@@ -235,9 +235,9 @@ def _clamped(stage: Stage, before: Reach) -> Reach:
         if shape.kind == "rounded" and not all(is_point(end, whole_part(end)) for end in (low, high)):
             return Reach(box(*ends, shape.dim), False)  # between integers there are limits now
         limited = replace(shape, free=False, balls=near, low=ends[0], high=ends[1])
-        inside = box(*ends, shape.dim)
-        smaller = is_whole(shape) and diameter(inside, 1.0).b <= diameter(shape, 1.0).a
-        return Reach(inside if smaller else limited, False)
+        every = box(*ends, shape.dim)
+        smaller = is_whole(shape) and diameter(every, 1.0).b <= diameter(shape, 1.0).a
+        return Reach(every if smaller else limited, False)
     if shape.kind == "box" and (shape.values == "reals" or not (low.b <= 0 and high.a >= 1)):
         ends = clamp(shape.low, low, high), clamp(shape.high, low, high)
         return _between(before, *ends, shape.values == "reals", shape.open)
