@@ -49,7 +49,8 @@ class Clamp(Stage):
         Integers stay integers between limits that are integers: docs/proofs/diameters.md, point 18.
         """
         region = before.region
-        if before.whole and self._whole:
+        inside = -(limit := region.largest_norm(INF)) >= up(self.low) and limit <= down(self.high)
+        if before.whole and self._whole and (not inside or isinstance(region, Rows)):
             return self._of_integers(before)
         if isinstance(region, Counted):
             near = SensitivityBall(region.region.p, region.region.distance, region.dim)
@@ -60,7 +61,7 @@ class Clamp(Stage):
             return OutputRegion(Rows(region.dim, (low, high)), before.exact)
         if isinstance(region, SensitivityBall):
             return OutputRegion(region, exact=False)
-        if -(limit := region.largest_norm(INF)) >= up(self.low) and limit <= down(self.high):
+        if inside:
             return before
         if isinstance(region, MinMax | Bits | OneHot | Sparse) and up(self.low) <= 0 and down(self.high) >= 1:
             return before
