@@ -239,7 +239,8 @@ def _before_rounding(pair: Pair) -> Pair:
             blocks.append(Block(ZERO, ZERO, block.count))
             continue
         more = ZERO if round(float(gap.mid)) % 2 == 0 else little
-        blocks.append(Block(gap - half + more, half - more, block.count))
+        base = iv.mpf(2 * (int(float(block.y.mid)) // 2))  # shifted by an even number, ties stay as they are
+        blocks.append(Block(base + gap - half + more, base + half - more, block.count))
     return Pair(tuple(blocks))
 
 

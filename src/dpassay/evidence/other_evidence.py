@@ -25,6 +25,8 @@ _NEAR_ONE = ONE + iv.mpf("1e-18")  # instead of the limit at order 1
 # These theorems state what a pair loses at most; each is about some noises.
 _LARGEST_LOSS: tuple[Data, ...] = (
     *({"theorem": name} for name in ("laplace", "gaussian", "radial", "one-sided", "mixture", "exponential", "sphere")),
+    *({"theorem": name} for name in ("bounded-laplace", "truncated-laplace", "staircase", "discrete-laplace")),
+    *({"theorem": name} for name in ("discrete-gaussian", "randomized-response", "noisy-max", "no-noise")),
     {"theorem": "post-processing", "thresholds": [["inf", "inf"]]},
 )
 
@@ -76,7 +78,7 @@ def other_lower_evidence(
     """Pairs that may show that the parameter is at least a value, with their theorems."""
     if isinstance(guarantee, MetricDP):
         start = next(i for i, stage in enumerate(pipeline.stages) if stage.name != "encode")
-        for position in pipeline.noise_positions[:1]:
+        for position in pipeline.noise_positions[:1] or [len(pipeline.stages)]:
             for pair in near_pairs(pipeline, guarantee):
                 for theorem in _LARGEST_LOSS:
                     yield {**theorem, "noise": position, "at": start, "pair": pair_data(pair)}

@@ -15,6 +15,7 @@ from dpassay.core.theorems import Theorem
 from dpassay.exact.additive_noise import additive_profile
 from dpassay.exact.after_noise import kept_after, thresholds_told
 from dpassay.exact.bounded_laplace import bounded_profile
+from dpassay.exact.clamped_pairs import between_limits
 from dpassay.exact.discrete_mechanisms import discrete_profile
 from dpassay.exact.dominating_pairs import dominating_pairs
 from dpassay.exact.loss_components import AtomLoss
@@ -258,7 +259,9 @@ def sources(pipeline: Pipeline, position: int) -> tuple[int, list[Pair]]:
         pairs = [Everything(region.dim).farthest(1, size) for size in (1, 20)]
     else:
         pairs = [region.farthest(q) for q in (1.0, 2.0, INF)]
-    return start, [_inwards(region, pair) for pair in pairs]
+    clamps = [stage for stage in pipeline.stages[start:position] if isinstance(stage, Clamp)]
+    moved = list(between_limits(region, pairs, clamps[0])) if clamps else []
+    return start, [*(_inwards(region, pair) for pair in pairs), *moved]
 
 
 def _pushed(pipeline: Pipeline, position: int, neighbours: Neighbours) -> list[Pair]:

@@ -9,6 +9,7 @@ from typing import Literal
 from dpassay.core.numbers import ONE, ZERO, Number, iv, maximum
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
+from dpassay.exact.bit_pairs import Kind, kind_loss, pair_of, worst_kinds
 from dpassay.exact.exponential_mechanism import choose_profile
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.noisy_max import noisy_max_profile
@@ -63,7 +64,26 @@ def discrete_profile(
     largest = PairBound(tuple(loss for _, bound in bounds for loss in bound.losses), _RESPONSE)
     if isinstance(region, OneHot) or _symmetric(stage):
         return PrivacyProfile(candidates, (largest,), (_RESPONSE,))
+    if kinds := worst_kinds(region):
+        return _listed(stage, region, kinds, outputs.exact, candidates)
     return PrivacyProfile(candidates, (PureBound(largest.pure, _RESPONSE), _dominating(stage, region)), (_RESPONSE,))
+
+
+def _listed(
+    stage: BitNoise, region: Region, kinds: list[Kind], exact: bool, candidates: tuple[Candidate, ...]
+) -> PrivacyProfile:
+    """Short strings: every kind of pair is tried, so that the worst one at each ε is among them."""
+    losses = {kind: kind_loss(stage, kind) for kind in kinds}
+    bound = PairBound(tuple(losses.values()), _RESPONSE)
+    if exact:
+        once = [kind for kind in kinds if kind <= kind.swapped]
+        both = [(kind, dict.fromkeys((kind, kind.swapped))) for kind in once]
+        candidates = tuple(
+            Candidate(pair_of(region, kind), PairBound(tuple(losses[way] for way in ways), _RESPONSE))
+            for kind, ways in both
+        )
+    # One loss that dominates all pairs at once also bounds their divergences.
+    return PrivacyProfile(candidates, (bound, _dominating(stage, region)), (_RESPONSE,))
 
 
 def _symmetric(stage: BitNoise) -> bool:

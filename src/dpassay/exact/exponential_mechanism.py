@@ -72,8 +72,8 @@ def choose_profile(
     candidates = tuple(Candidate(pair, choose_bound(stage, pair)) for pair in pairs)
     pure = minimum(spread, _largest(region, stage.rate))
     uppers: list[ProfileBound] = [PureBound(pure, Theorem.EXPONENTIAL), with_range(spread, pure)]
-    if outputs.exact and isinstance(region, OneHot):  # all pairs are equivalent
-        uppers.append(candidates[0].bound)
+    if outputs.exact and isinstance(region, OneHot):  # all pairs are equivalent, and so are both directions
+        uppers.append(PairBound(choose_bound(stage, pairs[0]).losses[:1], Theorem.EXPONENTIAL))
     first = pairs[0] if pairs else None
     tails = spread if free else None
     return PrivacyProfile(candidates, tuple(uppers), (Theorem.EXPONENTIAL,), pure_from_tails=tails, pair=first)
@@ -136,6 +136,8 @@ def score_width(region: Region) -> Number:
         )
     if isinstance(region, Ball | Sphere | Intersection):  # contains −x with every x
         return score_spread(region) / 2
+    if isinstance(region, Rounded) and region.limits is not None:
+        return region.limits[1] - region.limits[0]
     return INFINITY
 
 

@@ -14,15 +14,19 @@ from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact.after_noise import thresholds_told
 from dpassay.exact.exponential_mechanism import choose_bound
+from dpassay.exact.metric_bounded import bounded_rate, near_limit
+from dpassay.exact.metric_jumps import jump, least_loss
 from dpassay.exact.noisy_max import noisy_max_bound
 from dpassay.exact.sampling import Steps
 from dpassay.exact.sphere_loss import SMALL_ANGLE, loss_per_distance, pair_angle, pair_loss, steepest_pair
 from dpassay.exact.witness import Witness
+from dpassay.pipeline.discrete_noise import DiscreteNoise
 from dpassay.pipeline.distributions import Gaussian, Laplace, OneSided
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Block, Pair
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import NoiseStage, Stage
+from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
 from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.directions import Direction
 from dpassay.pipeline.stages.exponential import Choose
@@ -31,7 +35,9 @@ from dpassay.pipeline.stages.noisy_max import NoisyMax
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.scaling import Clip, Normalise
 from dpassay.pipeline.stages.squash import Squash
+from dpassay.pipeline.staircase import Staircase
 from dpassay.pipeline.syntax import NORMS
+from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 
 _ON_SPHERE = (Theorem.SPHERE, Theorem.METRIC)
 
@@ -66,9 +72,18 @@ def loss_per_unit(pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricD
         return replace(one, value=one.value * steps.count)
     stages, q = _from_vectors(pipeline, guarantee)
     noises = _noises(pipeline)
+    if guarantee.metric in NORMS:  # angles are between vectors that are normalised already
+        jumps, pair = _jump(pipeline, stages, guarantee, q)
+        if jumps:
+            theorems = (Theorem.METRIC,) if noises else (Theorem.NO_NOISE, Theorem.METRIC)
+            return LossPerUnit(INFINITY, pair, pair.distance(q) if pair else ONE, theorems)
     if not noises:
         return LossPerUnit(between(ZERO, INFINITY), theorems=(Theorem.NO_NOISE,))
+    if pipeline.output_regions()[pipeline.noise_positions[0]].region.diameter(float("inf")).b == 0:
+        return LossPerUnit(ZERO)  # all inputs have the same value before the noise
     before, noise, after, dim = _around_noise(pipeline, stages)
+    if isinstance(noise, BoundedLaplace):
+        return _of_bounded(before, noise, after, q, dim)
     if isinstance(noise, Direction):
         return _of_directions(before, noise, after, guarantee, dim)
     if isinstance(noise, NoisyMax):
@@ -95,6 +110,35 @@ def loss_per_unit(pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricD
     if guarantee.metric == "mahalanobis" and isinstance(noise, Mahalanobis):
         distance = noise.distance(pair)
     return LossPerUnit(between(minimum(lower, upper), upper), known, distance)
+
+
+def _jump(pipeline: Pipeline, stages: tuple[Stage, ...], guarantee: MetricDP, q: float) -> tuple[bool, Pair | None]:
+    """Whether there are inputs ever nearer to each other that lose no less, with a pair that exceeds the claim."""
+    start = len(pipeline.stages) - len(stages)
+    dim = pipeline.output_regions()[start].region.dim
+    if not pipeline.noise_positions:
+        return jump(stages, None, (), dim, guarantee.value, q)
+    position = pipeline.noise_positions[0] - start
+    return jump(stages[:position], stages[position], stages[position + 1 :], dim, guarantee.value, q)
+
+
+def _of_bounded(
+    before: tuple[Stage, ...], noise: BoundedLaplace, after: tuple[Stage, ...], q: float, dim: int
+) -> LossPerUnit:
+    """Laplace noise between limits: nearest to a limit, where the chance to stay between them changes fastest."""
+    theorems = (Theorem.BOUNDED_LAPLACE, Theorem.METRIC)
+    rate, found = bounded_rate(before, noise)
+    if rate.b <= 0:
+        return LossPerUnit(ZERO, theorems=theorems)
+    stretch, most = ONE, rate * conversion(1, q, dim)
+    for stage in before:
+        stretch = stretch * _stretch(stage, q, dim)
+    told = thresholds_told(after)
+    shown = told is not None and told.everything and not any(isinstance(stage, NoiseStage) for stage in after)
+    pair = near_limit(before, noise, found, q, dim, iv.mpf("1e-12")) if shown else None
+    if pair is None:
+        return LossPerUnit(between(ZERO, most * stretch), theorems=theorems)
+    return LossPerUnit(most, pair, pair.distance(q), theorems)
 
 
 def _in_own_norm(noise: Stage, stretch: Number | None) -> tuple[Number, Number]:
@@ -145,6 +189,8 @@ def near_pairs(pipeline: Pipeline, guarantee: MetricDP) -> Iterator[Pair]:
     """Two inputs whose loss per unit of distance is the largest, or approaches it as they shrink."""
     inner = Steps.of(pipeline).inner
     stages, q = _from_vectors(inner, guarantee)
+    if guarantee.metric in NORMS and (found := _jump(inner, stages, guarantee, q)[1]) is not None:
+        yield found
     if not inner.noise_positions:
         return
     before, noise, _, dim = _around_noise(inner, stages)
@@ -167,6 +213,8 @@ def _pair(
 ) -> Pair | None:
     if isinstance(noise, Direction):
         return None if before else steepest_pair(noise, guarantee.metric, dim)
+    if isinstance(noise, BoundedLaplace):
+        return near_limit(before, noise, bounded_rate(before, noise)[1], q, dim, shrink)
     found = _on_sphere if guarantee.metric == "angle" else _shown
     return found(before, noise, q, dim, shrink)
 
@@ -210,7 +258,8 @@ def _rate(noise: Stage, q: float, dim: int, before: tuple[Stage, ...]) -> Number
     if isinstance(noise, Additive):
         if isinstance(noise.noise, Laplace):
             return conversion(1, q, dim) / noise.noise.scale
-        return INFINITY if isinstance(noise.noise, Gaussian | OneSided) else between(ZERO, INFINITY)
+        fixed = Gaussian | OneSided | TruncatedLaplace | Staircase | DiscreteNoise  # lose it between any two values
+        return INFINITY if isinstance(noise.noise, fixed) else between(ZERO, INFINITY)
     if isinstance(noise, Mahalanobis) and dim > 1:  # along the first axis the smallest eigenvalue counts
         most = conversion(2, q, dim) / noise.one_dimensional
         return most if q <= 2 else between(conversion(2, q, dim) / (noise.scale * iv.sqrt(noise.largest)), most)
@@ -306,9 +355,14 @@ def conversion(p: float, q: float, dim: int) -> Number:
 
 def metric_witness(pipeline: Pipeline, found: LossPerUnit, guarantee: MetricDP) -> Witness | None:
     """Two inputs that lose more than the claimed ε times their distance, if such are known, with an event."""
-    noise, pair = _noises(pipeline)[0], found.pair
+    pair = found.pair
     if pair is None:
         return None
+    if found.value.a == INFINITY and guarantee.metric in NORMS:
+        return Witness(pair)  # it was found for this claim
+    noise = _noises(pipeline)[0]
+    if isinstance(noise, BoundedLaplace):
+        return Witness(pair) if (least_loss(noise, pair) - guarantee.value * found.distance).a > 0 else None
     if isinstance(noise, Direction):
         more = pair_loss(noise, pair) - guarantee.value * found.distance
         return Witness(pair) if more.a > 0 else None
@@ -318,8 +372,8 @@ def metric_witness(pipeline: Pipeline, found: LossPerUnit, guarantee: MetricDP) 
     if isinstance(noise, Choose):
         loss = maximum(*(each.pure for each in choose_bound(noise, pair).losses))
         return Witness(pair) if (loss - guarantee.value * found.distance).a > 0 else None
-    if isinstance(noise, Additive) and not isinstance(noise.noise, Laplace):
-        return Witness(pair)  # any two inputs lose more than any number
+    if isinstance(noise, Additive) and not isinstance(noise.noise, Laplace):  # on a sphere nothing changes the pair
+        return Witness(pair) if (least_loss(noise, pair) - guarantee.value * found.distance).a > 0 else None
     scale = noise.scale if isinstance(noise, Radial) else noise.noise.scale  # type: ignore[attr-defined]
     loss = (noise.distance(pair) if isinstance(noise, Radial) else pair.distance(1.0)) / scale
     if (loss - guarantee.value * found.distance).a <= 0:

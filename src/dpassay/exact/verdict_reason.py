@@ -27,7 +27,9 @@ def explain(word: str, pipeline: Pipeline, profile: PrivacyProfile, guarantee: G
         return f"{guarantee} holds: {_bound(guarantee, value)}."
     if word == "open":
         return f"Open, which proves nothing: {_between(guarantee, value)}."
-    because = _by_distance(pipeline, guarantee) if isinstance(guarantee, MetricDP) else _because(pipeline, profile)
+    because = (
+        _by_distance(pipeline, guarantee, value) if isinstance(guarantee, MetricDP) else _because(pipeline, profile)
+    )
     if not isinstance(guarantee, ApproxDP):
         least = profile.least_delta if isinstance(guarantee, PureDP) else 0
         floor = f", and at every epsilon delta is at least {outward(least, -1, 6)}" if 0 < least < 1 else ""
@@ -77,7 +79,9 @@ def _times(value: Number, guarantee: Guarantee) -> str:
     return f"{_at_least(low, guarantee.claimed, 6)}, {factor} the claimed {as_written(guarantee.value)}"
 
 
-def _by_distance(pipeline: Pipeline, guarantee: MetricDP) -> str:
+def _by_distance(pipeline: Pipeline, guarantee: MetricDP, value: Number) -> str:
+    if not pipeline.noise_positions:
+        return "Nothing is random, so the output reveals the input"
     noise = pipeline.stages[pipeline.noise_positions[0]]
     if isinstance(noise, Additive) and isinstance(noise.noise, Gaussian):
         return "The loss of Gaussian noise is unbounded, however close two inputs are"
@@ -87,6 +91,8 @@ def _by_distance(pipeline: Pipeline, guarantee: MetricDP) -> str:
             "unit "
             "vectors already, leave normalise out)"
         )
+    if value.a == INFINITY:
+        return "Some inputs, however close to each other, lose a fixed amount: what is released jumps between them"
     return f"The loss between two inputs is larger than their {guarantee.metric} distance allows"
 
 

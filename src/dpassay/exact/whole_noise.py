@@ -3,10 +3,11 @@
 For numbers that are not known to be integers, nothing is known to be hidden.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-from dpassay.core.numbers import ONE, ZERO, iv
+from dpassay.core.numbers import ONE, ZERO, Number, iv, up
 from dpassay.core.theorems import Theorem
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
@@ -35,6 +36,7 @@ THEOREMS: dict[type[DiscreteNoise], Theorem] = {
     DiscreteLaplace: Theorem.DISCRETE_LAPLACE,
     DiscreteGaussian: Theorem.DISCRETE_GAUSSIAN,
 }
+_FARTHEST = 10**6  # a distance beyond which the exact loss of one coordinate is not computed
 
 
 def whole_pairs(noise: DiscreteNoise, region: Region) -> tuple[list[Pair], bool]:
@@ -44,7 +46,7 @@ def whole_pairs(noise: DiscreteNoise, region: Region) -> tuple[list[Pair], bool]
         return [region.repeat(pair) for pair in pairs], known
     if isinstance(region, Rounded):
         alone = region.p == float("inf") or region.dim == 1
-        one_coordinate = isinstance(region, Counted) and region.p == 1 and isinstance(noise, DiscreteLaplace)
+        one_coordinate = isinstance(region, Counted) and region.p == 1
         few = isinstance(region, Counted) and len(region.pairs()) == 1 and region.p == 2
         return region.pairs(), region.complete and (alone or one_coordinate or few)
     if isinstance(region, Finite):
@@ -54,7 +56,8 @@ def whole_pairs(noise: DiscreteNoise, region: Region) -> tuple[list[Pair], bool]
         return [Pair.of(x, y) for i, x in enumerate(points) for y in points[:i]] or [
             Pair.of(points[0], points[0])
         ], True
-    return [region.farthest(1)], True
+    # Integers this near in l1 differ most in one coordinate, docs/proofs/discrete-gaussian.md, point 6.
+    return [region.farthest(1)], not isinstance(region, SensitivityBall) or region.p == 1
 
 
 def broken_pair(region: Region) -> Pair | None:
@@ -87,6 +90,8 @@ def whole_profile(noise: DiscreteNoise, outputs: OutputRegion, pushed: list[Pair
         nothing_hidden = PairBound((PrivacyLoss(((AtomLoss((), ONE), 1),)),), theorem)
         # Values that are reached only in the limit may differ by non-integers before it.
         pair = broken_pair(region) if outputs.exact and shown and not outputs.far else None
+        if pair is None and shown:
+            pair = next((each for each in pushed if any(_clearly_broken(block.gap) for block in each.blocks)), None)
         candidates = [] if pair is None else [Candidate(pair, nothing_hidden)]
         return replace(profile, candidates=tuple(candidates), uppers=(nothing_hidden,))
     pairs, known = whole_pairs(noise, region)
@@ -100,12 +105,19 @@ def whole_profile(noise: DiscreteNoise, outputs: OutputRegion, pushed: list[Pair
 
 
 def _uppers(noise: DiscreteNoise, region: Region) -> Iterable[ProfileBound]:
-    """What holds whichever pair dominates."""
-    if isinstance(noise, DiscreteLaplace):
+    """What holds whichever pair dominates: the loss of one coordinate that moves by the whole l1 distance, and zCDP."""
+    most = math.floor(up(region.diameter(1)))
+    if most <= _FARTHEST:
+        yield _pair_bound(noise, Pair((Block(iv.mpf(most), ZERO, 1),)))
+    elif isinstance(noise, DiscreteLaplace):
         yield PureBound(region.diameter(1) / noise.scale, Theorem.DISCRETE_LAPLACE)
-
     if isinstance(noise, DiscreteGaussian):
         yield ZcdpBound(iv.mpf(region.diameter(2).b) ** 2 / (2 * noise.sigma**2), Theorem.DISCRETE_GAUSSIAN)
+
+
+def _clearly_broken(gap: Number) -> bool:
+    """Whether a difference of two values that were computed in doubles is certainly not an integer."""
+    return surely_broken(gap + iv.mpf(["-1e-6", "1e-6"])) and abs(gap).b < 1e6
 
 
 def _differing(pair: Pair) -> int:

@@ -283,7 +283,7 @@ def _with_an_empty_filter(region, q):
 MISTAKEN = [
     (Sparse, "farthest", _with_an_empty_filter, "bloom(1, 1) | flip(0.75)", {"epsilon": "0.5"}),
     (Sparse, "farthest", _with_an_empty_filter, "bloom(2, 2) | onesided(1)", {"epsilon": 0, "delta": "0.64"}),
-    (Sparse, "farthest", _with_an_empty_filter, "bloom(3, 3) | bits(1/2, 1/2, 1/(1+exp(3)))", {"epsilon": 6}),
+    (Sparse, "farthest", _with_an_empty_filter, "bloom(9, 9) | bits(1/2, 1/2, 1/(1+exp(3)))", {"epsilon": 20}),
     (categories, "_check_single", _nothing, "category(2) | leak(1/4)", {"epsilon": 0, "delta": "0.25", "dim": 3}),
     (categories, "_check_single", _nothing, "hash(2) | flip(3/4)", {"epsilon": 2, "dim": 3}),
     (categories, "_all_names", lambda *_: True, "hash(1) | onehot(3) | flip(0.9)", {"epsilon": 4}),

@@ -206,5 +206,7 @@ def test_coordinates_that_move_in_opposite_directions_have_a_certificate(before)
         assert examine(sealed("refuted", given, lower("bounded-laplace", 1, epsilon + 0.001, pair))).ok is holds
 
 
-def test_per_unit_of_distance_nothing_is_claimed():
-    assert check("bounded_laplace(1, 0, 3)", guarantee=MetricDP(1, "l1"), dim=2).open
+def test_per_unit_of_distance_it_loses_twice_what_laplace_noise_does():
+    verdict = check("bounded_laplace(1, 0, 3)", guarantee=MetricDP(1, "l1"), dim=2)
+    assert verdict.refuted
+    assert verdict.epsilon.upper == pytest.approx(2)

@@ -127,3 +127,56 @@ def test_answers_far_apart_take_no_time():
     verdict = check("counts(l1, 1e9) | discrete_gaussian(1)", epsilon=1, delta="0.999", dim=1)
     assert verdict.refuted
     assert verify(certify(verdict)).ok
+
+
+def spread_out(sigma: str, shifts: tuple[int, ...], epsilon: str) -> mpf:
+    """Σ max(0, P − e^ε Q) over all outputs, for differences in several coordinates; equal losses are grouped."""
+    with mp.workdps(30):
+        s, rise = mpf(sigma), mp.exp(mpf(epsilon))
+        far = math.ceil(12 * float(sigma)) + 4
+        weights = {t: mp.exp(-(mpf(t) ** 2) / (2 * s**2)) for t in range(-far, far + 1)}
+        total = sum(weights.values())
+        masses = {0: mpf(1)}  # the loss is (Σk² − 2Σkt)/2σ²
+        for shift in shifts:
+            longer: dict[int, mpf] = {}
+            for moved, mass in masses.items():
+                for t, weight in weights.items():
+                    longer[moved + shift * t] = longer.get(moved + shift * t, mpf(0)) + mass * weight / total
+            masses = longer
+        square = sum(shift**2 for shift in shifts)
+        losses = ((mass, (square - 2 * moved) / (2 * s**2)) for moved, mass in masses.items())
+        return sum(mass * max(mpf(0), 1 - rise * mp.exp(-loss)) for mass, loss in losses)
+
+
+@pytest.mark.parametrize("sigma", ["0.35", "0.7", "1.6"])
+@pytest.mark.parametrize("shifts", [(1, 1), (2, 1), (3, 2)])
+def test_one_coordinate_is_the_worst_at_equal_l1_distance(sigma: str, shifts: tuple[int, ...]) -> None:
+    """docs/proofs/discrete-gaussian.md, point 6, against sums over all outputs."""
+    for epsilon in ("-2", "0", "0.3", "1", "2.5", "6", "11.7"):
+        most = DiscreteGaussianLoss(sum(shifts), number(sigma)).delta(number(epsilon))
+        assert spread_out(sigma, shifts, epsilon) <= mpf(most.b) + mpf("1e-20")
+
+
+@pytest.mark.parametrize(
+    ("text", "dim", "neighbours", "shift"),
+    [
+        ("onehot(4) | discrete_gaussian(0.7)", 1, "group(2)", 2),
+        ("onehot(4) | discrete_gaussian(1.5)", 1, "group(3)", 3),
+        ("counts(l1, 2.5) | discrete_gaussian(0.7)", 4, None, 2),
+        ("counts(l1, 1) | discrete_gaussian(2)", 3, "group(5)", 5),
+    ],
+)
+def test_records_that_each_move_one_count(text: str, dim: int, neighbours: str | None, shift: int) -> None:
+    sigma = text.rsplit("(", maxsplit=1)[-1].rstrip(")")
+    truth = float(summed(sigma, shift, "2"))
+    proven = check(text, epsilon=2, delta=truth * (1 + 1e-7), dim=dim, neighbours=neighbours)
+    assert proven.proven
+    assert verify(certify(proven)).verdict == "proven"
+    refuted = check(text, epsilon=2, delta=truth * (1 - 1e-7), dim=dim, neighbours=neighbours)
+    assert refuted.refuted
+    assert verify(certify(refuted)).verdict == "refuted"
+
+
+def test_number_of_the_page() -> None:
+    assert float(spread_out("0.7", (1, 1), "1")) == pytest.approx(0.548854533, abs=1e-9)
+    assert float(summed("0.7", 2, "1")) == pytest.approx(0.758616691, abs=1e-9)

@@ -7,10 +7,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dpassay.api import check
 from dpassay.audit.candidate_pairs import region_pairs, why_not_neighbours
+from dpassay.core.guarantee import RenyiDP
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import down, number, up
 from dpassay.errors import InputError
+from dpassay.evidence.certificate import certify
+from dpassay.evidence.verifier import verify
 from dpassay.exact.analysis import analyse
 from dpassay.exact.profile import PrivacyProfile
 from dpassay.pipeline.parser import parse
@@ -228,3 +232,16 @@ def test_monotone_answers_stay_monotone(stage: str) -> None:
     both, one = (profile(f"query(linf, 1{word}) | {stage} | exponential(1)", 3) for word in ("", ", monotone"))
     assert up(both.pure) == pytest.approx(2 * up(one.pure))
     assert down(one.pure) <= up(one.pure)
+
+
+@pytest.mark.parametrize(("size", "rate"), [(2, 1.0), (5, 2.0), (40, 0.5)])
+@pytest.mark.parametrize("order", [1.01, 2.0, 16.0])
+def test_renyi_divergence_of_one_hot_scores(size: int, rate: float, order: float) -> None:
+    """All pairs of names are alike, so the divergence of one is the truth."""
+    p, q = softmax(np.eye(size)[:2], rate)
+    truth = math.log((p**order * q ** (1 - order)).sum()) / (order - 1)
+    text = f"onehot({size}) | exponential({rate})"
+    proven = check(text, guarantee=RenyiDP(order, truth * (1 + 1e-9)))
+    assert proven.proven
+    assert verify(certify(proven)).verdict == "proven"
+    assert check(text, guarantee=RenyiDP(order, truth * (1 - 1e-9))).refuted

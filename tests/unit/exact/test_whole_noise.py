@@ -184,15 +184,24 @@ def test_numbers_that_are_not_whole_are_given_away(text: str, dim: int) -> None:
     assert verify(certify(verdict)).verdict == "refuted"
 
 
+def test_a_real_pair_shows_that_numbers_are_not_whole() -> None:
+    # The region is an outer bound only, but tanh of ±5/2, clamped, differs by a fraction.
+    verdict = check("clip(l2, 5) | squash(tanh) | clamp(0, 1) | discrete_laplace(5)", epsilon=9, dim=4)
+    assert verdict.refuted
+    assert verify(certify(verdict)).verdict == "refuted"
+
+
 def test_what_is_not_known_to_be_whole_stays_open() -> None:
-    # An outer bound only; and in two dimensions min-max gives zeros and ones.
-    assert check("clip(l2, 5) | squash(tanh) | clamp(0, 1) | discrete_laplace(5)", epsilon=9, dim=4).word == "open"
+    # In two dimensions min-max gives zeros and ones.
     assert check("minmax | discrete_laplace(5)", epsilon=9, dim=2).word == "open"
 
 
 def test_rounding_after_the_noise_does_not_make_numbers_whole() -> None:
     assert check("clamp(0, 4) | discrete_laplace(5) | round", epsilon=100, dim=1).word == "open"
-    assert check("clamp(0, 4) | round | squash(tanh) | discrete_laplace(5)", epsilon=9, dim=1).word == "open"
+    # tanh 0 and tanh 4 differ by a fraction.
+    verdict = check("clamp(0, 4) | round | squash(tanh) | discrete_laplace(5)", epsilon=9, dim=1)
+    assert verdict.refuted
+    assert verify(certify(verdict)).verdict == "refuted"
 
 
 def test_broken_pairs_lie_in_their_regions() -> None:

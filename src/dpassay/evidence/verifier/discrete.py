@@ -1,12 +1,14 @@
 """Losses of noise with finitely many outputs: flipped bits, categories, the exponential mechanism."""
 
+import math
 from dataclasses import replace
 from functools import partial
+from itertools import product
+from operator import le
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier import lattice
 from dpassay.evidence.verifier.losses import (
-    FEW_BITS,
     Loss,
     Outcomes,
     Summed,
@@ -35,6 +37,7 @@ from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import INFINITE, Shape, Stage, diameter
 
 _ALIKE = iv.mpf("1e-40")
+_LISTED = 8  # bits for which all ways to differ are listed
 
 
 def noised_bits(stage: Stage, pair: Pair) -> list[tuple[Number, Number, int]]:
@@ -67,8 +70,25 @@ def _one_hot_pairs(dim: int) -> list[Pair]:
 
 
 def bits_pair(stage: Stage, pair: Pair, grid: lattice.Grid | None) -> Loss:
-    """The loss of two strings."""
-    return bits_loss(noised_bits(stage, pair))
+    """The loss of two strings; of short ones also by listing their outputs, which is exact at every ε."""
+    groups = [(p, q, count) for p, q, count in noised_bits(stage, pair) if not (p.a == q.a and p.b == q.b)]
+    known = bits_loss(groups)
+    if not groups or sum(count for *_, count in groups) > _LISTED or not isinstance(known, Worst):
+        return known
+    return Worst([*known.losses, *_listed_loss(groups).losses])
+
+
+def _listed_loss(groups: list[tuple[Number, Number, int]]) -> Worst:
+    """The larger one of both directions, by how many bits of each group are 1."""
+    outcomes = [(ONE, ONE)]
+    for p, q, count in groups:
+        ways = [math.comb(count, ones) for ones in range(count + 1)]
+        each = [
+            (way * p**ones * (1 - p) ** (count - ones), way * q**ones * (1 - q) ** (count - ones))
+            for ones, way in enumerate(ways)
+        ]
+        outcomes = [(a * x, b * y) for a, b in outcomes for x, y in each]
+    return Worst([Outcomes(tuple(outcomes)), Outcomes(tuple((q, p) for p, q in outcomes))])
 
 
 def bits_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
@@ -86,6 +106,8 @@ def bits_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
         return replace(every, divergence=divergence) if isinstance(every, Worst) else every
     if shape.one_hot:
         return Worst([bits_loss(noised_bits(stage, pair)) for pair in _one_hot_pairs(shape.dim)])
+    if shape.values == "sparse" and shape.dim <= _LISTED and step.grid is None:
+        return Worst([_listed_loss(groups) for groups in _sparse_ways(stage, shape)])
     if shape.count:  # all bits of one row, which may begin at an odd position
         more, less = shape.count - shape.count // 2, shape.count // 2
         begins = [(more, less), (less, more)] if shape.count % 2 and shape.dim > shape.count else [(more, less)]
@@ -94,17 +116,36 @@ def bits_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     return Worst([_all_bits(stage, even, odd, step.grid) for even, odd in begins])
 
 
+def _sparse_ways(stage: Stage, shape: Shape) -> list[list[tuple[Number, Number, int]]]:
+    """All ways in which two strings with few ones can differ, by parity: docs/proofs/randomized-response.md, point 10.
+
+    A string that has no 1 of its own shares one with the other; a way that differs in more positions is worse.
+    """
+    even, odd, zero = (stage.numbers[key] for key in ("even", "odd", "zero"))
+    room = shape.dim - shape.dim // 2, shape.dim // 2
+    sides = [[(up, down) for up in range(size + 1) for down in range(size + 1 - up)] for size in room]
+    found = []
+    for first, second in product(*sides):
+        ups, downs = first[0] + second[0], first[1] + second[1]
+        shared = 0 if ups and downs else 1
+        if max(ups, downs) + shared <= shape.ones and ups + downs + shared <= shape.dim:
+            found.append((*first, *second))
+    worst = [way for way in found if not any(way != more and all(map(le, way, more)) for more in found)]
+    chances = ((even, zero), (zero, even), (odd, zero), (zero, odd))
+    return [[(p, q, n) for (p, q), n in zip(chances, way, strict=True) if n] for way in worst]
+
+
 def _all_bits(stage: Stage, even: int, odd: int, grid: lattice.Grid | None) -> Loss:
     """Given numbers of bits at even and at odd positions, any of which may differ in any direction."""
     places = (("even", even), ("odd", odd))
     chances = [(stage.numbers[key], stage.numbers["zero"], count) for key, count in places if count]
     if grid is not None:
         return Summed(tuple((_envelope(p, q), count) for p, q, count in chances), grid)
-    if even + odd <= FEW_BITS:  # all of them: a bit that does not differ hides nothing
+    if even + odd <= _LISTED:  # all of them: a bit that does not differ hides nothing
         ways: list[list[tuple[Number, Number, int]]] = [[]]
         for p, q, count in chances:
             ways = [[*way, (p, q, up), (q, p, count - up)] for way in ways for up in range(count + 1)]
-        return Worst([bits_loss(way) for way in ways])
+        return Worst([_listed_loss(way) for way in ways])
     each = [both_ways(((p, q), (1 - p, 1 - q))).pure * count for p, q, count in chances]
     return pure_loss(INF if any(loss.b == INF for loss in each) else sum(each, ZERO))
 
@@ -241,7 +282,7 @@ def score_spread(shape: Shape) -> Number:
 
 def score_width(shape: Shape) -> Number:
     """The maximum of (largest − smallest coordinate) of one vector."""
-    if shape.kind == "box":
+    if shape.kind in ("box", "answers", "rounded"):  # answers have limits if they were clamped
         return shape.high - shape.low
     return score_spread(shape) / 2 if shape.kind in ("ball", "sphere") else INF  # they contain −x with every x
 
@@ -249,9 +290,11 @@ def score_width(shape: Shape) -> Number:
 def choice_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     """At most the rate times the spread of the scores, and what their width allows."""
     inner = shape.one
-    if inner.one_hot and inner.dim > 1:  # all pairs are equivalent
+    if inner.one_hot and inner.dim > 1:  # all pairs are equivalent, and so are both directions of one
         rest = (Block(ZERO, ZERO, inner.dim - 2),) if inner.dim > 2 else ()
-        return choice_pair(stage, (Block(ONE, ZERO, 1), Block(ZERO, ONE, 1), *rest))
+        pair = (Block(ONE, ZERO, 1), Block(ZERO, ONE, 1), *rest)
+        chances = zip(choice_chances(stage, pair), pair, strict=True)
+        return Outcomes(tuple((p * block.count, q * block.count) for (p, q), block in chances))
     return pure_loss(_largest_losses(stage, inner)[1])
 
 

@@ -7,7 +7,7 @@ From below, the largest loss of a pair is divided by the pair's distance.
 from collections.abc import Sequence
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, hull, iv
+from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, hull, iv, largest, smallest
 from dpassay.evidence.verifier.pairs import Pair, distance
 from dpassay.evidence.verifier.reading import Guarantee
 from dpassay.evidence.verifier.regions import DIRECTIONS, NORMS, SINGLE, Stage, power_sum, spread
@@ -88,10 +88,32 @@ def _rate(noise: Stage, q: float, dim: int, before: Sequence[Stage]) -> Number:
         return spread(dim, q, 2.0) / (noise.numbers["scale"] * iv.sqrt(noise.numbers["least"]))
     if noise.name == "noisymax":  # docs/proofs/noisy-max.md: the rate times the spread of the scores
         return {1.0: ONE, 2.0: iv.sqrt(iv.mpf(2))}.get(q, iv.mpf(2)) / noise.numbers["scale"]
+    if noise.name == "bounded_laplace":
+        return spread(dim, q, 1.0) * _bounded_rate(noise, before)
     if noise.name == "exponential":
         rise = iv.sqrt(iv.mpf(2)) if q == 2.0 else 1 - _least_chance(noise, dim, before)
         return noise.numbers["rate"] * rise * (1 if q <= 2.0 else 2)
     raise CertificateError(f"nothing bounds the loss of {noise.name or 'no'} noise per unit of distance")
+
+
+def _bounded_rate(noise: Stage, before: Sequence[Stage]) -> Number:
+    """One coordinate of Laplace noise between limits: 1/scale, and as much again at a limit; point 7.
+
+    How fast the chance to stay between the limits changes is largest nearest to one of them.
+    """
+    low, high, scale = (noise.numbers[key] for key in ("low", "high", "scale"))
+    if len(before) != 1 or before[0].name != "clamp":
+        return 2 / scale
+    first, last = largest([low, before[0].numbers["low"]]), smallest([high, before[0].numbers["high"]])
+    if first.a >= last.b:  # all values are moved to one limit
+        return ZERO
+    rises = []
+    for edge in (first - low, high - last):
+        if not 0 < edge.a <= edge.b < (high - low).a:
+            return 2 / scale
+        near, far = iv.exp(-edge / scale), iv.exp((edge - (high - low)) / scale)
+        rises.append((near - far) / (2 - near - far))
+    return (1 + largest(rises)) / scale
 
 
 def _least_chance(noise: Stage, dim: int, before: Sequence[Stage]) -> Number:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, largest, number, smallest, whole_part
 
@@ -155,6 +155,9 @@ def diameter(shape: Shape, q: float) -> Number:
     """A number whose upper end no lq distance between two vectors exceeds; for most sets the largest distance."""
     if shape.kind == "repeated":
         return diameter(shape.one, q) * root(shape.count, q)
+    if shape.kind in ("answers", "rounded") and shape.high.b < INF:  # clamped
+        free = replace(shape, low=-INF, high=INF)
+        return smallest([diameter(free, q), (shape.high - shape.low) * root(shape.dim, q)])
     if shape.kind == "answers" and shape.whole and shape.balls[0].p == 2:
         return _counted_diameter(shape, q)
     if shape.balls:

@@ -213,8 +213,10 @@ class Model:
         start = start_of(self.stages, stated, self.claim.neighbours, self.claim.dim)
         if step.theorem != "metric" or step.noise != _first_noise(self.stages):
             raise CertificateError("a loss per unit of distance is bounded by the theorem 'metric' at the first noise")
-        dim = self.reaches[min(step.noise, len(self.stages))].shape.dim
-        return _at_most(step, stated, most_per_unit(self.stages, start, step.noise, dim, stated))
+        shape = self.reaches[step.noise].shape
+        if diameter(shape, INFINITE).b <= 0:  # all inputs have the same value before the noise
+            return _at_most(step, stated, ZERO)
+        return _at_most(step, stated, most_per_unit(self.stages, start, step.noise, shape.dim, stated))
 
     def _other_lower(self, step: Step, stated: Guarantee, loss: Loss) -> str:
         """The parameter of a guarantee other than (ε, δ)-DP is no smaller."""

@@ -4,7 +4,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, is_infinite, iv, largest, smallest, whole_part
+from dpassay.evidence.verifier.numbers import (
+    INF,
+    ONE,
+    ZERO,
+    Number,
+    is_infinite,
+    is_point,
+    iv,
+    largest,
+    smallest,
+    whole_part,
+)
 from dpassay.evidence.verifier.regions import (
     ADDITIVE,
     DIRECTIONS,
@@ -22,9 +33,11 @@ from dpassay.evidence.verifier.regions import (
     box,
     diameter,
     everything,
+    is_whole,
     largest_norm,
     loses,
     minmax,
+    root,
     sparse,
     squash,
 )
@@ -58,7 +71,8 @@ def after(stage: Stage, before: Reach, dim: int) -> Reach:
 def _marked(stage: Stage, before: Shape, found: Reach) -> Reach:
     """With what is known about integers: rounding gives them, counts are integers, and copies stay so."""
     kept = found.shape is before or stage.name == "repeat"
-    whole = stage.name == "round" or "values" in stage.words or (kept and before.whole)
+    kept |= stage.name == "clamp" and all(is_point(end, whole_part(end)) for end in stage.numbers.values())
+    whole = stage.name == "round" or "values" in stage.words or (kept and is_whole(before))
     return found if found.shape.whole == whole else replace(found, shape=replace(found.shape, whole=whole))
 
 
@@ -106,6 +120,13 @@ def _clipped_answers(shape: Shape, new: Shape, exact: bool) -> Reach:
     Two values are then this near, and in the ball.
     """
     near, limit = shape.balls[0], new.balls[0]
+    if shape.whole or shape.high.b < INF:
+        near, exact = replace(near, width=iv.mpf(diameter(shape, near.p).b)), False
+        shape = replace(shape, whole=False, low=-INF, high=INF, balls=(near,))
+    if limit.p == 2 != near.p and len(shape.balls) == 1 and diameter(shape, 2.0).b < limit.width.a:
+        stretched = Ball(near.p, near.width * (1 + root(shape.dim, 2.0)) / 2, INF)  # diameters.md, point 19
+        close = (Ball(2.0, diameter(shape, 2.0), limit.radius), stretched)
+        return Reach(replace(shape, free=False, monotone=False, balls=close), False)
     exact &= not shape.monotone  # scaled answers may move both ways, but not to any two vectors of the ball
     radius = smallest([near.radius, limit.radius])
     if limit.p == near.p == 2:
@@ -191,8 +212,10 @@ def _rounded(stage: Stage, before: Reach) -> Reach:
     counts = shape.kind == "answers" and shape.whole
     if shape.values in ("bits", "sparse") or shape.kind == "categories" or counts:
         return before
+    if shape.values == "minmax":  # bits, not all of them 1; in one dimension 0
+        return Reach(bits(shape.dim, shape.dim) if shape.dim > 1 else box(ZERO, ZERO, 1), False)
     if shape.kind == "answers":
-        return Reach(Shape("rounded", shape.dim, parts=(shape,)), False)
+        return Reach(Shape("rounded", shape.dim, parts=(replace(shape, low=-INF, high=INF),)), False)
     limit = largest_norm(shape, INFINITE)
     if is_infinite(limit):
         return Reach(
@@ -206,9 +229,15 @@ def _rounded(stage: Stage, before: Reach) -> Reach:
 def _clamped(stage: Stage, before: Reach) -> Reach:
     """Each coordinate moves to the nearest value between the limits: no distance increases."""
     shape, low, high = before.shape, stage.numbers["low"], stage.numbers["high"]
-    if shape.kind == "answers":
+    if shape.kind in ("answers", "rounded"):  # differences of coordinates do not grow, nor do they exceed the width
         near = tuple(replace(one, radius=INF) for one in shape.balls)
-        return Reach(replace(shape, free=False, balls=near), False)
+        ends = clamp(shape.low, low, high), clamp(shape.high, low, high)
+        if shape.kind == "rounded" and not all(is_point(end, whole_part(end)) for end in (low, high)):
+            return Reach(box(*ends, shape.dim), False)  # between integers there are limits now
+        limited = replace(shape, free=False, balls=near, low=ends[0], high=ends[1])
+        every = box(*ends, shape.dim)
+        smaller = is_whole(shape) and diameter(every, 1.0).b <= diameter(shape, 1.0).a
+        return Reach(every if smaller else limited, False)
     if shape.kind == "box" and (shape.values == "reals" or not (low.b <= 0 and high.a >= 1)):
         ends = clamp(shape.low, low, high), clamp(shape.high, low, high)
         return _between(before, *ends, shape.values == "reals", shape.open)

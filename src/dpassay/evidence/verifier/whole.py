@@ -28,6 +28,7 @@ from dpassay.evidence.verifier.pairs import Pair, differing
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import INFINITE, Shape, Stage, diameter, is_whole, rounded_steps
 
+_FARTHEST = 10**6  # a distance in one coordinate beyond which losses are not computed
 Shifts = Mapping[int, int]  # how far coordinates move, and how many move that far
 
 
@@ -44,22 +45,22 @@ def whole_gaps(pair: Pair) -> Shifts | None:
     return found
 
 
-def whole_shifts(shape: Shape, one_coordinate: bool) -> Shifts | None:
+def whole_shifts(shape: Shape) -> Shifts | None:
     """The worst differences at each ε, if they are known; a larger one in any coordinate is worse.
 
-    `one_coordinate`: at equal l1 distance a single coordinate is the worst.
+    At equal l1 distance a single coordinate is the worst: docs/proofs/discrete-gaussian.md, point 6.
     """
     if not is_whole(shape):
         raise CertificateError("the values before the noise are not known to be whole numbers")
     if shape.kind == "repeated":
-        inner = whole_shifts(replace(shape.one, whole=True), one_coordinate)
+        inner = whole_shifts(replace(shape.one, whole=True))
         return None if inner is None else {size: count * shape.count for size, count in inner.items()}
     if shape.kind == "answers":
         near = shape.balls[0]
         if near.p == INFINITE or shape.dim == 1:
             return {whole_part(near.width): shape.dim}
         if near.p == 1:
-            return {whole_part(near.width): 1} if one_coordinate else None
+            return {whole_part(near.width): 1}
         square = whole_part(near.width**2)
         return {1: min(square, shape.dim)} if square < 4 else None
     if shape.kind == "rounded":
@@ -78,11 +79,17 @@ def discrete_laplace_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
 
 
 def discrete_laplace_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
-    """At most the l1 diameter over the scale; for some regions the worst differences are known."""
-    shifts = whole_shifts(shape, one_coordinate=True)
+    """The worst differences for some regions; for the others the whole l1 distance in one coordinate."""
+    shifts, scale = whole_shifts(shape), stage.numbers["scale"]
     if shifts is None:
-        return pure_loss(iv.mpf(diameter(shape, 1.0).b) / stage.numbers["scale"])
-    return _discrete_laplace(shifts, stage.numbers["scale"], step.grid)
+        most = _l1_distance(shape)
+        return pure_loss(most / scale) if most > _FARTHEST else _discrete_laplace({most: 1}, scale, step.grid)
+    return _discrete_laplace(shifts, scale, step.grid)
+
+
+def _l1_distance(shape: Shape) -> int:
+    """The largest l1 distance between two vectors of integers."""
+    return whole_part(iv.mpf(diameter(shape, 1.0).b))
 
 
 def _discrete_laplace(shifts: Shifts, scale: Number, grid: Grid | None) -> Loss:
@@ -162,12 +169,15 @@ def discrete_gaussian_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
 
 
 def discrete_gaussian_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
-    """Rényi divergences of at most the order times ρ; or the loss of one coordinate, if no more move."""
-    sigma, shifts = stage.numbers["sigma"], whole_shifts(shape, one_coordinate=False)
+    """Rényi divergences of at most the order times ρ; or the loss of one coordinate that moves as far as all do."""
+    sigma, shifts = stage.numbers["sigma"], whole_shifts(shape)
     if step.order is not None:
         return _zcdp(iv.mpf(diameter(shape, 2.0).b) ** 2 / (2 * sigma**2), step.order)
     if shifts is None or sum(shifts.values()) > 1:
-        raise CertificateError("for discrete Gaussian noise on several coordinates, only divergences are known")
+        most = _l1_distance(shape)
+        if most > _FARTHEST:
+            raise CertificateError(f"the loss of discrete Gaussian noise is not computed for a distance of {most}")
+        shifts = {most: 1}
     return _one_gaussian(max(shifts, default=0), sigma, step.grid)
 
 

@@ -7,6 +7,7 @@ from dpassay.pipeline.regions.images import Counted, Rounded, Squashed
 from dpassay.pipeline.regions.vector import (
     Ball,
     Box,
+    ClippedAnswers,
     Everything,
     Intersection,
     MonotoneBall,
@@ -22,6 +23,7 @@ __all__ = [
     "Block",
     "Box",
     "Categories",
+    "ClippedAnswers",
     "Counted",
     "Everything",
     "Finite",

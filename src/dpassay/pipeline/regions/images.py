@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import ONE, ZERO, Number, between, down, iv, maximum, minimum, number, up
+from dpassay.core.numbers import ONE, ZERO, Number, between, digits, down, iv, maximum, minimum, number, up
 from dpassay.pipeline.pair import Array, Block, Pair
 from dpassay.pipeline.regions.base import INF, Region
 from dpassay.pipeline.regions.vector import Ball, SensitivityBall, norm_of_ones
@@ -111,6 +112,7 @@ class Rounded(Region):
 
     kind = "rounded"
     region: SensitivityBall
+    limits: tuple[Number, Number] | None = None  # between which they were clamped; then differences may be smaller
 
     @property
     def dim(self) -> int:
@@ -120,6 +122,10 @@ class Rounded(Region):
     def p(self) -> float:
         """The norm in which the answers are close."""
         return INF if self.dim == 1 else self.region.p
+
+    def to_data(self) -> dict[str, Any]:
+        limits = zip(("low", "high"), self.limits or (), strict=False)
+        return {"kind": self.kind, "region": self.region.to_data(), **{end: list(digits(x)) for end, x in limits}}
 
     @cached_property
     def _budget(self) -> tuple[int, int, bool]:
@@ -172,9 +178,14 @@ class Rounded(Region):
         return self.complete or ((tie or below == most) and (self.p == 1 or q == 1))
 
     def diameter(self, q: float) -> Number:
-        """The farthest pair's distance, or from that to a bound on all."""
+        """The farthest pair's distance, or from that to a bound on all; between limits no more than these allow."""
         found = self.farthest(q).distance(q)
-        return found if self.knows_farthest(q) else between(found, maximum(found, self._bound(q)))
+        if not self.knows_farthest(q):
+            found = between(found, maximum(found, self._bound(q)))
+        if self.limits is None:
+            return found
+        wide = self.limits[1] - self.limits[0]
+        return between(ZERO, minimum(found, wide if q == INF else wide * iv.mpf(self.dim) ** (1 / number(q))))
 
     def _bound(self, q: float) -> Number:
         """A coordinate moves by at most 1 more than before, and by an integer."""

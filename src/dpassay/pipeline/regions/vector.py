@@ -176,6 +176,24 @@ class MonotoneBall(SensitivityBall):
 
 
 @dataclass(frozen=True)
+class ClippedAnswers(SensitivityBall):
+    """A query's answers after l2 clipping: as close in l2 as before, and in another norm nearly so.
+
+    >>> both = ClippedAnswers(2, 1, dim=4, other=SensitivityBall(1, "1.5", dim=4))
+    >>> middle(both.diameter(1)), middle(both.diameter(2))
+    (1.5, 1.0)
+    """
+
+    kind = "clipped"
+    surrounds_zero = False
+    other: SensitivityBall
+
+    def diameter(self, q: float) -> Number:
+        """No more than either distance allows."""
+        return minimum(self.farthest(q).distance(q), self.other.diameter(q))
+
+
+@dataclass(frozen=True)
 class Intersection(Region):
     """The intersection of two lp balls. Its diameter is known within bounds.
 

@@ -13,6 +13,7 @@ from dpassay.pipeline.regions import (
     Counted,
     Everything,
     Finite,
+    MinMax,
     OneHot,
     Rounded,
     Rows,
@@ -41,6 +42,9 @@ class Round(Stage):
         region = before.region
         if isinstance(region, Bits | OneHot | Categories | Sparse | Counted):
             return before
+        if isinstance(region, MinMax):  # all strings of bits except that of ones only; 0 in one dimension
+            bits = Bits(region.dim) if region.dim > 1 else Box.cube(0, 0, 1)
+            return OutputRegion(bits, exact=before.exact and region.dim == 1, rounded=True)
         if isinstance(region, Finite):
             return OutputRegion(Finite(np.rint(np.array(region.points)).tolist()), before.exact)
         if isinstance(region, Box):

@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import ONE, Number, down, middle, minimum, up
+from dpassay.core.numbers import ONE, Number, down, iv, middle, minimum, up
 from dpassay.errors import InputError
 from dpassay.pipeline.regions import (
     Array,
     Ball,
     Box,
+    ClippedAnswers,
+    Counted,
     Everything,
     Intersection,
     MinMax,
@@ -52,6 +54,8 @@ class Clip(Stage):
             return OutputRegion(ball, before.exact)
         if isinstance(region, SensitivityBall):
             return self._of_answers(region, ball, before.exact)
+        if isinstance(region, Counted) and (near := iv.mpf(region.diameter(region.p).b)).b > 0:
+            return self._of_answers(SensitivityBall(region.p, near, region.dim), ball, exact=False)
         if region.largest_norm(p) <= down(self.radius):
             return before
         if isinstance(region, Ball):
@@ -69,10 +73,17 @@ class Clip(Stage):
         """l2 clipping never increases an l2 distance; in any norm clipping at most doubles a distance."""
         if isinstance(region, MonotoneBall):  # scaled answers may move both ways, but not to any two of the ball
             region, exact = SensitivityBall(region.p, region.distance, region.dim), False
+        if isinstance(region, ClippedAnswers):  # what another clip does to the other distance is not known
+            region = SensitivityBall(2, region.distance, region.dim)
         if self.norm == "l2" and region.p == 2:
             if down(region.distance) > up(2 * self.radius):
                 return OutputRegion(ball, exact)
             return OutputRegion(region, exact)
+        if self.norm == "l2":
+            near, stretch = region.diameter(2), (1 + iv.sqrt(iv.mpf(region.dim))) / 2  # diameters.md, point 19
+            other = SensitivityBall(region.p, region.distance * stretch, region.dim)
+            if near.b < (2 * self.radius).a:
+                return OutputRegion(ClippedAnswers(2, near, region.dim, other), exact=False)
         if region.p == ball.p:
             doubled = SensitivityBall(ball.p, 2 * minimum(region.distance, self.radius), region.dim)
             return OutputRegion(doubled, exact=False)
