@@ -18,6 +18,7 @@ from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import DropoutBound, ProfileBound
 from dpassay.exact.record_sums import sums_records
 from dpassay.exact.sampled_pairs import ReplacedBound, same_side
+from dpassay.exact.sampling import Steps
 from dpassay.pipeline.discrete_noise import DiscreteNoise
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pair import Pair
