@@ -211,6 +211,15 @@ def _multiplied(first: Number, second: Any, enclosure: Number, sign: int = 1) ->
     return _enclosed(enclosure, one.times(other, sign) if one.factor and other.factor else _Product(Fraction(0)))
 
 
+def quotient(first: Number, second: Number) -> Number:
+    """Enclose a quotient, and remember it even if neither number needed to be: 1/3.
+
+    >>> 3 * quotient(ONE, number(3)) == 1
+    True
+    """
+    return _multiplied(first, second, first / second, -1)
+
+
 def remembered(enclosure: Number, name: str, *of: Number) -> Number:
     """An enclosure of a constant, or of a function's value: the same name, of the same numbers, is the same number.
 

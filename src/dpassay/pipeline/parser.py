@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from dpassay.core.guarantee import make_guarantee
 from dpassay.core.normal import gaussian_sigma
-from dpassay.core.numbers import INFINITY, Number, iv, middle, number, remembered, square_root
+from dpassay.core.numbers import INFINITY, Number, iv, middle, number, quotient, remembered, square_root
 from dpassay.errors import ExpressionError, InputError
 from dpassay.pipeline.pipeline import MAX_STAGES, Pipeline
 from dpassay.pipeline.regions import Counted, Everything, Repeated, Rounded, Squashed, check_dimension, check_positive
@@ -57,7 +57,7 @@ def whole_number(value: Number) -> int | None:
 def _divide(first: Number, second: Number) -> Number:
     if 0 in second:
         raise InputError("division by zero" if second == 0 else "division by a number that may be zero")
-    return first / second
+    return quotient(first, second)
 
 
 def _power(base: Number, exponent: Number) -> Number:

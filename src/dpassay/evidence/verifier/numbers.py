@@ -139,6 +139,11 @@ def exactly(value: Fraction) -> Number:
     return _with(iv.mpf(value.numerator) / iv.mpf(value.denominator), value)
 
 
+def quotient(first: Number, second: Number) -> Number:
+    """A quotient, with its exact value if both are exact."""
+    return _product(first, second, first / second, -1)
+
+
 def under_name(interval: Number, name: str) -> Number:
     """Some number of an interval, the same one wherever the name is used."""
     exact = isinstance(interval, Exact) or interval.a == interval.b
@@ -149,6 +154,11 @@ def exact_name(value: Number) -> str:
     """A text that is the same for equal exact values only; empty if the value is not exact."""
     found = _value(value)
     return "" if found is None else repr(found)
+
+
+def surely_equal(first: Number, second: Number) -> bool:
+    """Whether two numbers are certainly the same; equal intervals need not be about equal numbers."""
+    return (found := _value(first)) is not None and found == _value(second)
 
 
 def is_decimal(text: Any) -> bool:

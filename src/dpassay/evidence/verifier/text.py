@@ -25,6 +25,7 @@ from dpassay.evidence.verifier.numbers import (
     iv,
     largest,
     middle,
+    quotient,
     show,
     smallest,
     under_name,
@@ -188,7 +189,7 @@ def _joined(sign: ast.operator, first: Number, second: Number) -> Number:
         return _raised(first, second)
     if not isinstance(sign, ast.Div) or 0 in second:
         raise _refused("divides by zero" if isinstance(sign, ast.Div) else "uses a sign that is not allowed in it")
-    return first / second
+    return quotient(first, second)
 
 
 def _raised(base: Number, exponent: Number) -> Number:
