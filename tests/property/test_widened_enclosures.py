@@ -6,6 +6,7 @@ claimed; the truth is computed in fractions at both ends and in the middle of it
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from fractions import Fraction
@@ -47,7 +48,12 @@ def logarithm(x: Fraction) -> mpf:
 # pipeline, dimension, the truth, and parameters at a jump
 CASES: list[tuple[str, int, Callable[[Values], Any], dict[str, list[str]]]] = [
     ("query(l1, D) | laplace(b)", 1, lambda v: v["D"] / v["b"], {"D": ["1"], "b": ["2", "0.7"]}),
-    ("query(l1, D) | round | laplace(b)", 1, lambda v: rounded_apart(v["D"]) / v["b"], {"D": ["1", "2", "3"], "b": ["2"]}),
+    (
+        "query(l1, D) | round | laplace(b)",
+        1,
+        lambda v: rounded_apart(v["D"]) / v["b"],
+        {"D": ["1", "2", "3"], "b": ["2"]},
+    ),
     (
         "query(linf, D) | round | discrete_laplace(b)",
         1,
@@ -62,7 +68,12 @@ CASES: list[tuple[str, int, Callable[[Values], Any], dict[str, list[str]]]] = [
         lambda v: v["e"] * max(1, math.ceil(v["D"] / v["S"])),
         {"D": ["1", "0.6"], "S": ["1", "0.3"], "e": ["0.5"]},
     ),
-    ("clip(linf, C) | round | laplace(b)", 1, lambda v: 2 * to_even(v["C"]) / v["b"], {"C": ["0.5", "1.5", "2.5"], "b": ["2"]}),
+    (
+        "clip(linf, C) | round | laplace(b)",
+        1,
+        lambda v: 2 * to_even(v["C"]) / v["b"],
+        {"C": ["0.5", "1.5", "2.5"], "b": ["2"]},
+    ),
     (
         "rows | clamp(0, H) | binary(3, 0) | flip(0.75)",
         1,
@@ -134,6 +145,34 @@ def falsehoods(certificate: dict[str, Any], truth: Callable[[Values], Any]) -> I
                     beyond = loss > high if step["step"] == "claim" else loss >= high
                     if not beyond:
                         yield f"{step['step']}: not epsilon {high} at {place}, where it is {loss}"
+
+
+NEXT_TO = ("1e-12", "1e-17", "1e-25", "1e-31", "1e-42", "1e-48", "1e-49", "1e-53", "1e-70")
+
+
+def _next_to_a_jump() -> Iterator[tuple[str, int, Callable[[Values], Any], dict[str, str]]]:
+    for pipeline, dim, truth, given in CASES:
+        for name, chosen in given.items():
+            for value in chosen:
+                yield pipeline, dim, truth, {other: own[0] for other, own in given.items()} | {name: value}
+
+
+@pytest.mark.parametrize(("pipeline", "dim", "truth", "values"), list(_next_to_a_jump()))
+def test_the_interval_contains_the_truth_next_to_a_jump(pipeline, dim, truth, values):
+    """With each number in turn a little smaller or larger, as a decimal, or as a sum or a quotient in the text."""
+    for name, by, sign in itertools.product(values, NEXT_TO, "+-"):
+        exact = {key: Fraction(value) for key, value in values.items()}
+        exact[name] += Fraction(by) * int(f"{sign}1")
+        decimal = f"{exact[name] * 10**80}e-80"
+        summed = re.sub(rf"\b{name}\b", f"({values[name]} {sign} {by})", pipeline)
+        parts = re.sub(rf"\b{name}\b", f"(({values[name]}/7 {sign} {by}/7)/(1/7))", pipeline)
+        rest = {key: value for key, value in values.items() if key != name}
+        with mp.workdps(100):
+            true = truth(exact)
+            loss = mpf(true.numerator) / true.denominator if isinstance(true, Fraction | int) else true
+        for text, given in ((pipeline, values | {name: decimal}), (summed, rest), (parts, rest)):
+            found = check(text, epsilon=1, dim=dim, **given).bounds.value
+            assert found.lower <= loss <= found.upper, (text, given, found, loss)
 
 
 def _is_pure(step: dict[str, Any]) -> bool:

@@ -1,8 +1,8 @@
 """Certified real numbers: intervals of 50 digits whose ends are rounded outward.
 
 `number` reads what a person wrote (a float is read as the decimal it prints as), mpmath's interval
-arithmetic carries it, `down` and `up` give the double below and above. A decimal remembers which number it is, and so do
-sums, products and quotients: 0.3/0.3 is 1, not an interval around it. See docs/proofs/rounding.md.
+arithmetic carries it, `down` and `up` give the double below and above. A decimal remembers which number it is, and so
+do sums, products and quotients: 0.3/0.3 is 1, not an interval around it. See docs/proofs/rounding.md.
 """
 
 import math
@@ -15,7 +15,18 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from mpmath.ctx_iv import MPIntervalContext
-from mpmath.libmp import from_float, from_int, mpf_cmp, mpi_from_str, round_nearest, to_float, to_str
+from mpmath.libmp import (
+    from_float,
+    from_int,
+    from_rational,
+    mpf_cmp,
+    mpi_from_str,
+    round_ceiling,
+    round_floor,
+    round_nearest,
+    to_float,
+    to_str,
+)
 
 from dpassay.errors import InputError
 
@@ -150,7 +161,9 @@ class _Known(iv.mpf):  # type: ignore[misc]
 
     def __pow__(self, exponent: Any) -> Any:
         power, enclosure = _fraction(iv.convert(exponent)), super().__pow__(exponent)
-        return enclosure if power is None or power.denominator != 1 else _enclosed(enclosure, self.product.to(int(power)))
+        return (
+            enclosure if power is None or power.denominator != 1 else _enclosed(enclosure, self.product.to(int(power)))
+        )
 
 
 def _fraction(value: Number) -> Fraction | None:
@@ -178,7 +191,7 @@ def _enclosed(enclosure: Number, product: _Product | None) -> Number:
     if max(factor.numerator.bit_length(), factor.denominator.bit_length()) > _LONGEST or len(product.powers) > 8:
         return enclosure
     if not product.powers or not factor:
-        enclosure = iv.mpf(factor.numerator) / factor.denominator
+        enclosure = _around(factor)
         if enclosure.delta == 0:
             return enclosure
     found = object.__new__(_Known)
@@ -187,7 +200,12 @@ def _enclosed(enclosure: Number, product: _Product | None) -> Number:
 
 
 def _product(factor: Fraction) -> Number:
-    return _enclosed(iv.mpf(factor.numerator) / factor.denominator, _Product(factor))
+    return _enclosed(_around(factor), _Product(factor))
+
+
+def _around(factor: Fraction) -> Number:
+    ends = (from_rational(factor.numerator, factor.denominator, iv.prec, way) for way in (round_floor, round_ceiling))
+    return iv.make_mpf(tuple(ends))
 
 
 @lru_cache(maxsize=10_000)

@@ -1,8 +1,8 @@
 """Certified numbers for the verifier: its own interval arithmetic, 60 digits, ends rounded outward.
 
-Two intervals are compared by their ends only; mpmath refuses to compare intervals that overlap. A decimal keeps its exact
-value, and so do sums, products and quotients of exact values. Where a function jumps, an interval on both sides of the
-jump has both values, and whoever uses it takes the worse one.
+Two intervals are compared by their ends only; mpmath refuses to compare intervals that overlap. A decimal keeps its
+exact value, and so do sums, products and quotients of exact values. Where a function jumps, an interval on both sides of
+the jump has both values, and whoever uses it takes the worse one.
 """
 
 import math
@@ -14,7 +14,16 @@ from functools import wraps
 from typing import Any, TypeAlias, TypeVar
 
 from mpmath.ctx_iv import MPIntervalContext
-from mpmath.libmp import from_float, mpf_cmp, round_floor, round_nearest, to_float, to_int
+from mpmath.libmp import (
+    from_float,
+    from_rational,
+    mpf_cmp,
+    round_ceiling,
+    round_floor,
+    round_nearest,
+    to_float,
+    to_int,
+)
 
 Number: TypeAlias = Any  # an interval of the context below; mpmath has no types
 T = TypeVar("T")
@@ -109,7 +118,7 @@ def _with(interval: Number, factor: Fraction, names: tuple[tuple[str, int], ...]
     if max(factor.numerator.bit_length(), factor.denominator.bit_length()) > _BITS or len(names) > 10:
         return interval
     if not names or not factor:
-        interval, names = iv.mpf(factor.numerator) / iv.mpf(factor.denominator), ()
+        interval, names = _around(factor), ()
         if interval.a == interval.b:
             return interval
     found = object.__new__(Exact)
@@ -136,7 +145,13 @@ def _product(first: Number, second: Number, interval: Number, sign: int) -> Numb
 
 def exactly(value: Fraction) -> Number:
     """A fraction."""
-    return _with(iv.mpf(value.numerator) / iv.mpf(value.denominator), value)
+    return _with(_around(value), value)
+
+
+def _around(value: Fraction) -> Number:
+    """The narrowest interval."""
+    ends = (from_rational(value.numerator, value.denominator, iv.prec, way) for way in (round_floor, round_ceiling))
+    return iv.make_mpf(tuple(ends))
 
 
 def quotient(first: Number, second: Number) -> Number:

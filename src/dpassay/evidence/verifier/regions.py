@@ -6,7 +6,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, largest, number, rounded_up, smallest, whole_part
+from dpassay.evidence.verifier.numbers import (
+    INF,
+    ONE,
+    ZERO,
+    Number,
+    iv,
+    largest,
+    number,
+    rounded_up,
+    smallest,
+    whole_part,
+)
 
 INFINITE = float("inf")
 LARGEST = 10_000_000  # dimension, or number of categories
