@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 from mpmath.libmp import round_floor, to_int
 
+from dpassay.core.known import quotient
 from dpassay.core.numbers import ONE, ZERO, Number, iv, maximum, minimum, number
 from dpassay.pipeline.regions import Pair
 from dpassay.pipeline.regions.images import squashed
@@ -72,13 +73,13 @@ def _image(stage: Stage, values: Values) -> list[Number] | None:
         norm = _norm(values, NORMS[stage.norm])
         if isinstance(stage, Clip) and norm.b <= stage.radius.a:
             return plain
-        factor = None if not norm.a > 0 else (stage.radius if isinstance(stage, Clip) else ONE) / norm
+        factor = None if not norm.a > 0 else quotient(stage.radius if isinstance(stage, Clip) else ONE, norm)
         return None if factor is None else [value * minimum(ONE, factor) for value in plain]
     if isinstance(stage, MinMaxScale):
         low, high = minimum(*plain), maximum(*plain)
         if not (high - low).a > 0:
             return [ZERO] * len(plain) if (high - low).b <= 0 else None
-        return [(value - low) / (high - low) for value in plain]
+        return [quotient(value - low, high - low) for value in plain]
     if isinstance(stage, Clamp):
         return [maximum(stage.low, minimum(stage.high, value)) for value in plain]
     if isinstance(stage, Squash):

@@ -13,8 +13,9 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from dpassay.core.guarantee import make_guarantee
+from dpassay.core.known import quotient, remembered, square_root
 from dpassay.core.normal import gaussian_sigma
-from dpassay.core.numbers import INFINITY, Number, iv, middle, number, quotient, remembered, square_root
+from dpassay.core.numbers import INFINITY, Number, iv, middle, number
 from dpassay.errors import ExpressionError, InputError
 from dpassay.pipeline.pipeline import MAX_STAGES, Pipeline
 from dpassay.pipeline.regions import Counted, Everything, Repeated, Rounded, Squashed, check_dimension, check_positive

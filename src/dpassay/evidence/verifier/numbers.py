@@ -1,8 +1,8 @@
 """Certified numbers for the verifier: its own interval arithmetic, 60 digits, ends rounded outward.
 
 Two intervals are compared by their ends only; mpmath refuses to compare intervals that overlap. A decimal keeps its
-exact value, and so do sums, products and quotients of exact values. Where a function jumps, an interval on both sides of
-the jump has both values, and whoever uses it takes the worse one.
+exact value, and so do sums, products and quotients of exact values. Where a function jumps, an interval on both sides
+of the jump has both values, and whoever uses it takes the worse one.
 """
 
 import math

@@ -14,6 +14,7 @@ from dpassay.evidence.verifier.numbers import (
     largest,
     least_whole_part,
     middle,
+    quotient,
     smallest,
     whole_part,
 )
@@ -126,13 +127,14 @@ def _carried(stage: Stage, values: list[tuple[Number, int]]) -> list[Number]:
         norm = power_sum(values, NORMS[stage.words.get("norm", "l2")])
         if norm.b == 0:
             return plain
-        factor = smallest([ONE, stage.numbers["radius"] / norm]) if stage.name == "clip" else ONE / norm
+        factor = quotient(stage.numbers["radius"] if stage.name == "clip" else ONE, norm)
+        factor = smallest([ONE, factor]) if stage.name == "clip" else factor
         return [value * factor for value in plain]
     if stage.name == "minmax":
         low, high = smallest(plain), largest(plain)
         if (high - low).b == 0:
             return [ZERO] * len(plain)
-        return [_unit((value - low) / (high - low)) for value in plain]
+        return [_unit(quotient(value - low, high - low)) for value in plain]
     if stage.name == "clamp":
         return [clamp(value, stage.numbers["low"], stage.numbers["high"]) for value in plain]
     if stage.name == "squash":
