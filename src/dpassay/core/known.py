@@ -153,6 +153,7 @@ def _remembering(enclosure: Number, product: _Product | None) -> Number:
 
 
 def fraction_number(factor: Fraction) -> Number:
+    """Enclose a fraction, and remember it."""
     return _remembering(_around(factor), _Product(factor))
 
 
