@@ -62,7 +62,7 @@ class _Product:
         return _Product(factor**power, tuple((name, own * power) for name, own in self.powers if power))
 
 
-class Known(iv.mpf):  # type: ignore[misc]
+class Known(iv.mpf):  # type: ignore[misc, name-defined]
     """An enclosure of a number that is known exactly. Sums, products and quotients of such numbers are known too.
 
     What is not known exactly becomes a plain enclosure. Equal enclosures of different numbers are not equal.
@@ -126,7 +126,8 @@ def fraction_of(value: Number) -> Fraction | None:
     (sign, mantissa, exponent, bits), high = value._mpi_
     if value._mpi_[0] != high or (not mantissa and exponent) or abs(exponent) + bits > _LONGEST:
         return None
-    return (-1) ** sign * Fraction(int(mantissa)) * Fraction(2) ** exponent
+    found: Fraction = (-1) ** sign * Fraction(int(mantissa)) * Fraction(2) ** exponent
+    return found
 
 
 def _of(value: Number) -> _Product | None:

@@ -16,6 +16,28 @@ from mpmath.libmp import from_float, mpf_cmp, round_nearest, to_float, to_str
 from dpassay.core.known import MOST_DIGITS, Known, Number, fraction_number, iv, written_out
 from dpassay.errors import InputError
 
+__all__ = [
+    "INFINITY",
+    "ONE",
+    "TIE",
+    "ZERO",
+    "Number",
+    "as_written",
+    "between",
+    "digits",
+    "double_above",
+    "double_below",
+    "down",
+    "exactly",
+    "iv",
+    "log_add",
+    "maximum",
+    "middle",
+    "minimum",
+    "number",
+    "up",
+]
+
 ZERO: Number = iv.mpf(0)
 ONE: Number = iv.mpf(1)
 INFINITY: Number = iv.mpf("inf")

@@ -45,10 +45,11 @@ def carried(stages: Sequence[Stage], pair: Pair) -> Pair | None:
                 return None
             pair = written
         else:
-            sides = [_image(stage, [(getattr(b, side), b.count) for b in pair.blocks]) for side in ("x", "y")]
-            if sides[0] is None or sides[1] is None:
+            first = _image(stage, [(block.x, block.count) for block in pair.blocks])
+            second = _image(stage, [(block.y, block.count) for block in pair.blocks])
+            if first is None or second is None:
                 return None
-            ends = zip(*sides, pair.blocks, strict=True)
+            ends = zip(first, second, pair.blocks, strict=True)
             pair = Pair(tuple(replace(b, x=x, y=x if _alike(x, y) else y) for x, y, b in ends))
     return pair
 

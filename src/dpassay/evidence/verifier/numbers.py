@@ -46,7 +46,7 @@ def number(value: int | float | str) -> Number:
     return iv.mpf(value)
 
 
-class Exact(iv.mpf):  # type: ignore[misc]
+class Exact(iv.mpf):  # type: ignore[misc, name-defined]
     """An interval around a number whose exact value is known: a fraction times powers of named numbers."""
 
     value: Value
@@ -103,7 +103,8 @@ def exact_fraction(value: Number) -> Fraction | None:
     sign, digits, exponent, size = low
     if low != high or (not digits and exponent) or abs(exponent) + size > _BITS:
         return None
-    return (-1) ** sign * int(digits) * Fraction(2) ** exponent
+    found: Fraction = (-1) ** sign * int(digits) * Fraction(2) ** exponent
+    return found
 
 
 def _value(number: Number) -> Value | None:

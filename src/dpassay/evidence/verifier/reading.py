@@ -138,7 +138,7 @@ def _enclosed(value: Any, where: str) -> Number:
     if not all(is_decimal(end) or end in ("inf", "-inf") for end in ends):
         raise refused(where, f"must be two decimals that enclose a number, got {_shown(value)}")
     if ends[0] == ends[1] and is_decimal(ends[0]):
-        return exactly(Fraction(ends[0]))
+        return exactly(Fraction(str(ends[0])))
     first, second = (iv.mpf(end) for end in ends)
     if first.a > second.b:
         raise refused(where, f"must be two decimals in order, got {_shown(value)}")
