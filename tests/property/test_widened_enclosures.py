@@ -147,7 +147,7 @@ def falsehoods(certificate: dict[str, Any], truth: Callable[[Values], Any]) -> I
                         yield f"{step['step']}: not epsilon {high} at {place}, where it is {loss}"
 
 
-NEXT_TO = ("1e-12", "1e-17", "1e-25", "1e-31", "1e-42", "1e-48", "1e-49", "1e-53", "1e-70")
+NEXT_TO = ("1e-17", "1e-31", "1e-42", "1e-49", "1e-70")
 
 
 def _next_to_a_jump() -> Iterator[tuple[str, int, Callable[[Values], Any], dict[str, str]]]:
@@ -157,6 +157,7 @@ def _next_to_a_jump() -> Iterator[tuple[str, int, Callable[[Values], Any], dict[
                 yield pipeline, dim, truth, {other: own[0] for other, own in given.items()} | {name: value}
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(("pipeline", "dim", "truth", "values"), list(_next_to_a_jump()))
 def test_the_interval_contains_the_truth_next_to_a_jump(pipeline, dim, truth, values):
     """With each number in turn a little smaller or larger, as a decimal, or as a sum or a quotient in the text."""
@@ -171,7 +172,7 @@ def test_the_interval_contains_the_truth_next_to_a_jump(pipeline, dim, truth, va
             true = truth(exact)
             loss = mpf(true.numerator) / true.denominator if isinstance(true, Fraction | int) else true
         for text, given in ((pipeline, values | {name: decimal}), (summed, rest), (parts, rest)):
-            found = check(text, epsilon=1, dim=dim, **given).bounds.value
+            found = check(text, epsilon="0.77", dim=dim, **given).bounds.value  # no tie with what is claimed
             assert found.lower <= loss <= found.upper, (text, given, found, loss)
 
 
@@ -190,6 +191,7 @@ def _claims() -> Iterator[tuple[str, int, Callable[[Values], Any], dict[str, str
             yield from ((pipeline, dim, truth, values, epsilon) for epsilon in [*some, str(float(loss) / 2)])
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(("pipeline", "dim", "truth", "values", "epsilon"), list(_claims()))
 def test_what_verifies_is_true_for_all_numbers_of_its_enclosures(pipeline, dim, truth, values, epsilon):
     certificate = certify(check(pipeline, epsilon=epsilon, dim=dim, **values))
