@@ -233,9 +233,12 @@ def glance(claim: Claim) -> tuple[str, Interval, float]:
 
 
 def _agreeing(epsilon: Number, guarantee: EpsilonDelta, kind: type[Verdict]) -> Number:
-    """Restrict ε to what the decision implies (it may rest on δ, or be a tie), so that both are consistent."""
+    """Restrict ε to what the decision implies (it may rest on δ, or be a tie), so that both are consistent.
+
+    An ε that is certainly larger, though by less than the tolerance for ties, is left as it is.
+    """
     claimed = guarantee.exact_epsilon
-    if kind is Proven and epsilon.b > claimed.b:
+    if kind is Proven and epsilon.b > claimed.b and epsilon.a <= claimed.b:
         return iv.mpf([min(epsilon.a, claimed.a), claimed.b])
     if kind is Refuted and epsilon.a < claimed.a:
         return iv.mpf([claimed.a, max(epsilon.b, claimed.b)])

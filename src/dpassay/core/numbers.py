@@ -1,49 +1,49 @@
 """Certified real numbers: intervals of 50 digits whose ends are rounded outward.
 
 `number` reads what a person wrote (a float is read as the decimal it prints as), mpmath's interval
-arithmetic carries it, `down` and `up` give the double below and above. See docs/proofs/rounding.md.
+arithmetic carries it, `down` and `up` give the double below and above. A decimal remembers which number it is, and so
+do sums, products and quotients: 0.3/0.3 is 1, not an interval around it. See docs/proofs/rounding.md.
 """
 
 import math
 import re
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
-from mpmath.ctx_iv import MPIntervalContext
-from mpmath.libmp import from_float, from_int, mpf_cmp, mpi_from_str, round_nearest, to_float, to_str
+from mpmath.libmp import from_float, mpf_cmp, round_nearest, to_float, to_str
 
+from dpassay.core.known import MOST_DIGITS, Known, Number, fraction_number, iv, written_out
 from dpassay.errors import InputError
 
-Number: TypeAlias = Any  # an ivmpf of the context below; mpmath has no types
-
-_read = lru_cache(maxsize=10_000)(mpi_from_str)
-
-
-class _Intervals(MPIntervalContext):  # type: ignore[misc]
-    """mpmath's intervals, with a shortcut for the most frequent conversions: integers and repeated decimals."""
-
-    def convert(self, x: Any) -> Any:
-        """Enclose a value; an integer within the working precision is exact."""
-        kind = type(x)
-        if kind is self.mpf:
-            return x
-        if kind is int and x.bit_length() <= self.prec:
-            end = from_int(x)
-            return self.make_mpf((end, end))
-        if kind is str:
-            return self.make_mpf(_read(x, self.prec))
-        return super().convert(x)
-
-
-iv = _Intervals()
-iv.dps = 50
+__all__ = [
+    "INFINITY",
+    "ONE",
+    "TIE",
+    "ZERO",
+    "Number",
+    "as_written",
+    "between",
+    "digits",
+    "double_above",
+    "double_below",
+    "down",
+    "exactly",
+    "iv",
+    "log_add",
+    "maximum",
+    "middle",
+    "minimum",
+    "number",
+    "up",
+]
 
 ZERO: Number = iv.mpf(0)
 ONE: Number = iv.mpf(1)
 INFINITY: Number = iv.mpf("inf")
 _DECIMAL = re.compile(r"[+-]?(\d{1,1000}(\.\d{0,1000})?|\.\d{1,1000})([eE][+-]?\d{1,5})?|[+-]?inf")
-# Two numbers relatively closer than this cannot be distinguished with 50 digits: a tie is decided for the claim.
+# A bound that exceeds a claim relatively by less than this meets it. Only for that comparison: which side of a jump a
+# number lies on is never decided with a tolerance.
 TIE: Number = iv.mpf("1e-30")
 
 
@@ -56,7 +56,7 @@ def number(value: Any) -> Number:
     if isinstance(value, iv.mpf):
         return value
     if isinstance(value, Fraction):
-        return iv.mpf(value.numerator) / value.denominator
+        return fraction_number(value)
     if getattr(value, "size", 0) == 1:
         value = value.item()  # a numpy scalar
     if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -66,7 +66,14 @@ def number(value: Any) -> Number:
     text = repr(value) if isinstance(value, float) else value.strip()
     if not _DECIMAL.fullmatch(text):
         raise InputError(f"expected a number, got {text[:40]!r}")
-    return iv.mpf(text)
+    enclosed = iv.mpf(text)
+    return enclosed if enclosed.delta == 0 or len(text) > MOST_DIGITS or "inf" in text else _decimal(text)
+
+
+@lru_cache(maxsize=10_000)
+def _decimal(text: str) -> Number:
+    small = abs(int(text.lower().partition("e")[2] or 0)) <= MOST_DIGITS
+    return fraction_number(Fraction(text)) if small else iv.mpf(text)
 
 
 def exactly(value: float) -> Number:
@@ -89,11 +96,17 @@ def between(lower: Number, upper: Number) -> Number:
 
 def maximum(*values: Number) -> Number:
     """Enclose the largest of some numbers."""
+    for value in values:  # one that is remembered stays so if it is certainly the largest
+        if type(value) is Known and all(other is value or value.a >= other.b for other in values):
+            return value
     return iv.mpf([max(v.a for v in values), max(v.b for v in values)])
 
 
 def minimum(*values: Number) -> Number:
     """Enclose the smallest of some numbers."""
+    for value in values:
+        if type(value) is Known and all(other is value or value.b <= other.a for other in values):
+            return value
     return iv.mpf([min(v.a for v in values), min(v.b for v in values)])
 
 
@@ -151,13 +164,15 @@ def as_written(value: Number) -> str:
 
 
 def digits(value: Number) -> tuple[str, str]:
-    """Write both ends in 45 digits, rounded outward, so that another program can read them.
+    """Write both ends in 45 digits, rounded outward, so that another program can read them; a decimal as it is.
 
-    >>> digits(number(2))[0].startswith("2.0")
-    True
+    >>> digits(number(2))[0].startswith("2.0"), digits(number("0.3"))
+    (True, ('0.3', '0.3'))
     """
     if value == INFINITY:
         return "inf", "inf"
+    if type(value) is Known and (text := written_out(value)):
+        return text, text
     return _outward(value._mpi_[0], -1), _outward(value._mpi_[1], 1)
 
 

@@ -8,9 +8,9 @@ from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exactly, iv, maxim
 from dpassay.core.theorems import Theorem
 from dpassay.evidence.upper_evidence import LEVELS, Data, enclosed, grids, of_sampled_laplace, point
 from dpassay.exact.after_noise import Kept, kept_after
-from dpassay.exact.analysis import sources
 from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import CurveBound, DropoutBound, before_dropout
+from dpassay.exact.pushed_pairs import sources
 from dpassay.exact.sampled_pairs import EventBound, SampledBound
 from dpassay.exact.sampling import ShuffledBound
 from dpassay.pipeline.distributions import Gaussian, Laplace

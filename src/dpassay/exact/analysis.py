@@ -7,15 +7,12 @@ a theorem bounds all pairs at once. What comes after the noise is post-processin
 
 from dataclasses import replace
 
-import numpy as np
-
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import ONE, ZERO, Number, iv, minimum
 from dpassay.core.theorems import Theorem
 from dpassay.exact.additive_noise import additive_profile
 from dpassay.exact.after_noise import kept_after, thresholds_told
 from dpassay.exact.bounded_laplace import bounded_profile
-from dpassay.exact.clamped_pairs import between_limits
 from dpassay.exact.discrete_mechanisms import discrete_profile
 from dpassay.exact.dominating_pairs import dominating_pairs
 from dpassay.exact.loss_components import AtomLoss
@@ -23,10 +20,10 @@ from dpassay.exact.premises import require_premises
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import DropoutBound, PairBound, PureBound
+from dpassay.exact.pushed_pairs import pushed_pairs
 from dpassay.exact.radial_loss import radial_profile
 from dpassay.exact.record_sums import (
     adds_a_record,
-    against_no_record,
     check_neighbours,
     sums_records,
     with_record_added,
@@ -36,23 +33,17 @@ from dpassay.exact.sampling import Steps
 from dpassay.exact.sphere_loss import direction_profile
 from dpassay.exact.top_k import scores_kept
 from dpassay.pipeline.distributions import Gaussian, Laplace, Noise
-from dpassay.pipeline.pipeline import Pipeline, run
+from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import (
-    Box,
-    Everything,
     MinMax,
     Pair,
     Region,
     Repeated,
-    RowBits,
-    Rows,
     SensitivityBall,
 )
 from dpassay.pipeline.stages.additive import Additive, loses
-from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
-from dpassay.pipeline.stages.binary import Binary
+from dpassay.pipeline.stages.base import NoiseStage, OutputRegion
 from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
-from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.directions import Direction
 from dpassay.pipeline.stages.dropout import Dropout
 from dpassay.pipeline.stages.exponential import Choice, TopK
@@ -92,7 +83,7 @@ def _drawn(steps: Steps, neighbours: Neighbours) -> Drawn:
     elif outputs.exact and isinstance(stage, Radial):
         pairs = [outputs.region.farthest(q) for q in (1.0, 2.0, INF)]
     elif not outputs.exact:
-        pairs = _pushed(inner, noises[0], one_record)
+        pairs = pushed_pairs(inner, noises[0], one_record)
     batch = {"size": sampling.size, "of": sampling.records} if isinstance(sampling, Subsample) else {}
     changed = isinstance(sampling, Poisson) and neighbours.relation == "replace-record"
     return Drawn(
@@ -198,7 +189,7 @@ def dropped_share(pipeline: Pipeline, neighbours: Neighbours) -> Number:
 def _without_noise(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
     """A deterministic mechanism reveals its input, unless all inputs give the same output."""
     outputs = region_at(pipeline, len(pipeline.stages), neighbours)
-    pairs = [outputs.region.farthest(1)] if outputs.exact else _pushed(pipeline, len(pipeline.stages), neighbours)
+    pairs = [outputs.region.farthest(1)] if outputs.exact else pushed_pairs(pipeline, len(pipeline.stages), neighbours)
     different = [pair for pair in pairs if pair.distance(1).a > 0]
     loss = PrivacyLoss(((AtomLoss((), ONE), 1),))
     bound = PairBound((loss,), Theorem.NO_NOISE)
@@ -217,7 +208,7 @@ def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Priv
     if isinstance(stage, Choice) and not anywhere and _tells_differences_alone(pipeline, outputs.region):
         outputs = replace(outputs, exact=False)  # the loss depends on where the scores are
     scores = scores_kept(pipeline, position)
-    pushed = [] if outputs.exact or scores else _pushed(pipeline, position, neighbours)
+    pushed = [] if outputs.exact or scores else pushed_pairs(pipeline, position, neighbours)
     kept = kept_after(pipeline, position, neighbours)
     if isinstance(stage, Additive):
         return additive_profile(stage.noise, outputs, pushed, kept)
@@ -248,59 +239,3 @@ def region_at(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Outp
     if not adds_a_record(pipeline, position, neighbours):
         return outputs
     return with_record_added(outputs, neighbours.count)
-
-
-def sources(pipeline: Pipeline, position: int) -> tuple[int, list[Pair]]:
-    """The last place before a noise whose region is known exactly, and its farthest pairs."""
-    regions = pipeline.output_regions()
-    start = max(i for i in range(position + 1) if regions[i].exact)
-    region = regions[start].region
-    if isinstance(region, Everything):
-        pairs = [Everything(region.dim).farthest(1, size) for size in (1, 20)]
-    else:
-        pairs = [region.farthest(q) for q in (1.0, 2.0, INF)]
-    clamps = [stage for stage in pipeline.stages[start:position] if isinstance(stage, Clamp)]
-    moved = list(between_limits(region, pairs, clamps[0])) if clamps else []
-    return start, [*(_inwards(region, pair) for pair in pairs), *moved]
-
-
-def _pushed(pipeline: Pipeline, position: int, neighbours: Neighbours) -> list[Pair]:
-    """Pairs that can certainly occur: the last exact region's farthest ones, run through the stages after it."""
-    regions = pipeline.output_regions()
-    if isinstance(here := regions[position].region, RowBits) and _clamped_rows(pipeline.stages[:position]):
-        return [here.farthest(1)]
-    start, found = sources(pipeline, position)
-    between = pipeline.stages[start:position]
-    if any(isinstance(stage, NoiseStage) or stage.takes_one_value for stage in between):
-        return []  # there is noise, or a function that is not known to take these values
-    if any(isinstance(stage, Binary) for stage in between) and any(
-        isinstance(r.region, Repeated) for r in regions[start:position]
-    ):
-        return []  # copies move together in a pair, and positions in a bit string have a parity
-    pairs, rng, added = [], np.random.default_rng(0), adds_a_record(pipeline, position, neighbours)
-    for source in found:
-        x, y = run(between, np.stack([source.first, source.second]), rng)
-        # Doubles carry the values through the stages; moving both a little inwards absorbs their rounding.
-        whole = np.all(x == np.rint(x)) and np.all(y == np.rint(y))
-        inwards = 0.0 if whole else (y - x) * 5e-10
-        pairs.append(against_no_record(x, neighbours.count) if added else Pair.of(x + inwards, y - inwards))
-    return pairs
-
-
-def _clamped_rows(stages: tuple[Stage, ...]) -> bool:
-    """Whether the bits come from clamped rows and nothing else: then the limits themselves are reached."""
-    return all(isinstance(stage, PersonRows | Clamp | Binary) for stage in stages)
-
-
-def _inwards(region: Region, pair: Pair) -> Pair:
-    """A pair moved a little towards the middle of its region, whose limits may never be reached."""
-    inner = region.region if isinstance(region, Repeated) else region
-    if not isinstance(inner, Box) and not (isinstance(inner, Rows) and inner.limits is not None):
-        return pair
-    blocks = []
-    for block in pair.blocks:
-        low, high = inner.limits if isinstance(inner, Rows) and inner.limits else (block.x, block.y)
-        centre = (low + high) / 2
-        x, y = (centre + (value - centre) * (1 - iv.mpf("1e-8")) for value in (block.x, block.y))
-        blocks.append(replace(block, x=x, y=x if block.same else y))
-    return Pair(tuple(blocks))

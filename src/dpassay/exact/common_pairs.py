@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpassay.core.numbers import ZERO, Number, iv, maximum, number
+from dpassay.exact.carried import JUMPS, carried
 from dpassay.exact.common_records import ADDED, common_losses
 from dpassay.exact.discrete_mechanisms import bit_bound, category_bound
 from dpassay.exact.exponential_mechanism import choose_bound
@@ -167,7 +168,13 @@ def pair_losses(pipeline: Pipeline, x: Array, y: Array) -> tuple[PrivacyLoss, ..
     before, stage = pipeline.stages[: positions[0]], pipeline.stages[positions[0]]
     if any(getattr(each, "function", None) for each in before):
         return ()
-    u, v = (np.asarray(value, dtype=float) for value in run(before, np.stack([x, y]), np.random.default_rng(0)))
+    if any(isinstance(each, JUMPS) for each in before):
+        pair = carried(before, Pair.of(x, y))
+        if pair is None:
+            return ()
+        u, v = pair.first, pair.second
+    else:
+        u, v = (np.asarray(value, dtype=float) for value in run(before, np.stack([x, y]), np.random.default_rng(0)))
     if np.array_equal(u, v) or not (np.isfinite(u).all() and np.isfinite(v).all()):
         return ()
     assert isinstance(stage, NoiseStage)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from dpassay.core.guarantee import GDP, ZCDP, MetricDP, RenyiDP
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, Number, as_written, double_above, iv, number
+from dpassay.core.numbers import INFINITY, TIE, Number, as_written, double_above, iv, number
 from dpassay.core.theorems import Theorem
 from dpassay.exact.analysis import analyse
 from dpassay.exact.divergences import Shown, renyi, zcdp
@@ -89,7 +89,7 @@ def repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: Other) -> tup
         stages = (*pipeline.stages[:position], noise, *pipeline.stages[position + 1 :])
         repaired = replace(pipeline, stages=stages)
         held = measure(repaired, neighbours, analyse(repaired, neighbours), guarantee)
-        if held.value.b <= guarantee.value.b:
+        if held.value.b <= (guarantee.value * (1 + TIE)).b:  # exactly enough noise is a tie
             found.append(Repair("Enough noise; less may do.", repaired, guarantee, deviation))
     return tuple(found)
 

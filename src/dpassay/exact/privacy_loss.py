@@ -160,7 +160,7 @@ class PrivacyLoss:
             return INFINITY
         if (self.infinite - delta).b > 0:
             return between(ZERO, INFINITY)  # equal, as far as 50 digits can tell
-        if not self.components:
+        if not self.components or (self.infinite.b <= 0 and self.pure.b <= 0):
             return ZERO
         if isinstance(self._closed, TwoAtomPower | SampledPower):
             return self._closed.epsilon(delta - self.infinite)

@@ -174,8 +174,12 @@ def can_lie_around_zero(region: Region) -> bool:
     return not (isinstance(inner, Sphere) and inner.dim == 1)
 
 
+def one_record(pair: Pair, count: int = 1) -> Pair:
+    """The first vector of a pair, `count` times over, against the empty sum."""
+    return Pair(tuple(replace(block, x=block.x * count, y=ZERO) for block in pair.blocks))
+
+
 def against_no_record(vector: Array, count: int = 1) -> Pair:
     """A record's vector, computed in doubles, `count` times over against the empty sum."""
-    whole = bool((vector == vector.round()).all())
     # Making it a little shorter absorbs the rounding of doubles.
-    return Pair.of(count * vector if whole else count * vector * (1 - 1e-9), 0 * vector)
+    return Pair.of(count * vector * (1 - 1e-9), 0 * vector)

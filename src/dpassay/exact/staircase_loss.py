@@ -9,7 +9,6 @@ from dpassay.exact.loss_components import AtomLoss
 from dpassay.pipeline.staircase import Staircase
 
 MOST_STEPS = 1024  # a larger loss is not listed in full
-_MEANT = iv.mpf("1e-30")  # a number relatively this close to an integer is taken for it
 
 
 @dataclass(frozen=True)
@@ -23,13 +22,13 @@ class StaircaseLoss(AtomLoss):
 
 
 def steps_apart(size: Number) -> int:
-    """How many steps the densities of two values can be apart: the size rounded up.
+    """How many steps the densities of two values can be apart: the size rounded up; the most of an enclosure.
 
     >>> from dpassay.core.numbers import number
-    >>> steps_apart(number("1.2")), steps_apart(number("0.3") / number("0.3"))
-    (2, 1)
+    >>> steps_apart(number("1.2")), steps_apart(number("0.3") / number("0.3")), steps_apart(1 + number("1e-40"))
+    (2, 1, 2)
     """
-    return max(1, int(to_int((iv.mpf(size.b) * (1 - _MEANT))._mpi_[1], round_ceiling)))
+    return max(1, int(to_int(size._mpi_[1], round_ceiling)))
 
 
 def staircase_loss(noise: Staircase, size: Number) -> AtomLoss:

@@ -18,7 +18,9 @@ from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
 from dpassay.pipeline.stages.directions import Direction
 from dpassay.pipeline.stages.exponential import Choice, Softmax
 from dpassay.pipeline.stages.radial import Radial
+from dpassay.pipeline.staircase import Staircase
 from dpassay.pipeline.syntax import written
+from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 
 
 def explain(word: str, pipeline: Pipeline, profile: PrivacyProfile, guarantee: Guarantee, value: Number) -> str:
@@ -178,7 +180,21 @@ def _distance(stage: Additive, region: Region, profile: PrivacyProfile) -> str:
         return _between_whole_numbers(stage.noise, who, profile)
     if isinstance(stage.noise, OneSided) or (isinstance(stage.noise, Mixture) and stage.noise.one_sided):
         return "The noise is never negative, so an output below the input's value is impossible"
-    return "Some outputs are possible for one input and impossible for another"
+    if isinstance(stage.noise, Staircase):
+        return _in_steps(stage.noise, who, profile)
+    if isinstance(stage.noise, TruncatedLaplace) or profile.least_delta > 0:
+        return "Some outputs are possible for one input and impossible for another"
+    return "Some outputs are more likely for one input than for another by a larger factor than claimed"
+
+
+def _in_steps(noise: Staircase, who: str, profile: PrivacyProfile) -> str:
+    assert profile.region is not None
+    shown, most = _shown(profile, 1), profile.region.diameter(1)
+    far = f"can be {as_written(most)} apart in l1"
+    if not shown.a >= most.b * (1 - iv.mpf("1e-40")):
+        far = _far(profile.region, profile, 1, "be {} apart in l1")
+    step = f"every {as_written(noise.sensitivity)}, or part of it, that a coordinate moves"
+    return f"Staircase noise loses {as_written(noise.epsilon)} for {step}, and {who} {far}"
 
 
 def _between_whole_numbers(noise: DiscreteNoise, who: str, profile: PrivacyProfile) -> str:

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from dpassay.core.guarantee import make_guarantee
+from dpassay.core.known import quotient, remembered, square_root
 from dpassay.core.normal import gaussian_sigma
 from dpassay.core.numbers import INFINITY, Number, iv, middle, number
 from dpassay.errors import ExpressionError, InputError
@@ -46,18 +47,18 @@ def read_number(value: Any) -> Number:
 
 
 def whole_number(value: Number) -> int | None:
-    """Find the only integer in a very narrow enclosure."""
-    if not (abs(value).b <= MAX_WHOLE and value.delta < iv.mpf("1e-20")):
+    """A number as an integer; None if it is not one, or not known to be one."""
+    if not (abs(value).b <= MAX_WHOLE and value.delta == 0):
         return None
     nearest = round(middle(value))
-    return nearest if nearest in value else None
+    return nearest if nearest == value else None
 
 
 # The ends of an enclosure are compared, never the whole: an undecided comparison must count as "not certain".
 def _divide(first: Number, second: Number) -> Number:
     if 0 in second:
         raise InputError("division by zero" if second == 0 else "division by a number that may be zero")
-    return first / second
+    return quotient(first, second)
 
 
 def _power(base: Number, exponent: Number) -> Number:
@@ -81,7 +82,8 @@ def apply(name: str, *values: Number) -> Number:
     if name == "least_sigma":
         if len(values) != 3:
             raise InputError(f"least_sigma takes epsilon, delta and the l2 distance, got {len(values)} numbers")
-        return gaussian_sigma(make_guarantee(*values[:2]), check_positive(values[2], "l2 distance"))
+        sigma = gaussian_sigma(make_guarantee(*values[:2]), check_positive(values[2], "l2 distance"))
+        return remembered(sigma, name, *values)
     if len(values) != 1:
         raise InputError(f"{name} takes one number, got {len(values)}")
     if name == "exp" and not abs(value).b <= MAX_LOG:
@@ -89,10 +91,11 @@ def apply(name: str, *values: Number) -> Number:
     if name != "exp" and not (value.a > 0 or (name == "sqrt" and value.a == 0)):
         allowed = "0 or more" if name == "sqrt" else "positive"
         raise InputError(f"{name} needs a number that is certainly {allowed}, got {written(value)}")
-    return FUNCTIONS[name](value)
+    return remembered(FUNCTIONS[name](value), name, value)
 
 
-FUNCTIONS: dict[str, Any] = {"exp": iv.exp, "ln": iv.log, "sqrt": iv.sqrt, "least_sigma": gaussian_sigma}
+FUNCTIONS: dict[str, Any] = {"exp": iv.exp, "ln": iv.log, "sqrt": square_root, "least_sigma": gaussian_sigma}
+_PI = remembered(+iv.pi, "pi")
 OPERATIONS: dict[str, Any] = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": _divide, "^": _power}
 _ALIASES = {"normalize": "normalise"}
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -329,7 +332,7 @@ def parse(text: str, dim: int | None = None, values: Mapping[str, Any] | None = 
     dims = {check_dimension(whole_number(read_number(d)) or d) for d in (dim, given.pop("dim", None)) if d is not None}
     if len(dims) > 1:
         raise InputError(f"two dimensions were given: {' and '.join(map(str, sorted(dims)))}")
-    parser = _Parser(text, {"pi": +iv.pi, **given, **({"dim": min(dims)} if dims else {})})
+    parser = _Parser(text, {"pi": _PI, **given, **({"dim": min(dims)} if dims else {})})
     calls = parser.pipeline()
     if unused := sorted(set(given) - parser.used - set(_CLAIMED)):
         raise InputError(f"given as parameters, but never used in the pipeline: {', '.join(unused)}")
@@ -345,7 +348,7 @@ def evaluate(text: str, values: Mapping[str, Any]) -> Number:
     >>> round(float(evaluate("ln((1-mu)*exp(k*e) + mu)", {"mu": "0.5", "k": 768, "e": "0.05"}).mid), 5)
     37.70685
     """
-    parser = _Parser(text, {"pi": +iv.pi, **values})
+    parser = _Parser(text, {"pi": _PI, **values})
     value = parser.expression()
     if parser.here.kind != "end":
         parser.fail(f"expected the end of the formula, got {parser.here.text!r}")

@@ -1,4 +1,5 @@
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -23,6 +24,7 @@ from dpassay.core.numbers import (
     up,
 )
 from dpassay.errors import InputError
+from dpassay.pipeline.parser import evaluate
 from oracles import ends, holds, read
 
 quick = settings(derandomize=True, deadline=None, max_examples=200)
@@ -176,3 +178,47 @@ def test_log_add_against_mpmath(a, b):
 def test_log_add_of_equal_numbers_is_a_log_of_two_more():
     with mp.workdps(90):
         assert holds(log_add(number(10**6), number(10**6)), mpf(10**6) + mp.log(2), digits=80)
+
+
+EXPRESSIONS = [
+    "0.3/0.3",
+    "0.1*3/0.3",
+    "1/3",
+    "1/3*3",
+    "0.7 - 0.1*7",
+    "(0.3/7 + 0.3/7)*7",
+    "-(0.2^3)/0.008",
+    "2/0.1^2 - 1e-60",
+]
+
+
+@pytest.mark.parametrize("text", EXPRESSIONS)
+def test_formulas_of_decimals_are_exact(text):
+    """Python's fractions say what the value is; an integer has no width."""
+    decimals = re.sub(r"[0-9.]+(e-?[0-9]+)?", lambda found: f"Fraction('{found[0]}')", text)
+    truth = eval(decimals.replace("^", "**"), {"Fraction": Fraction})
+    found = evaluate(text, {})
+    assert found == number(Fraction(truth))
+    assert (found.delta == 0) == (truth.denominator & (truth.denominator - 1) == 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "truth"), [("2*pi/pi", 2), ("sqrt(2)*3/sqrt(2)", 3), ("D/D", 1), ("sqrt(0.09)/0.3", 1)]
+)
+def test_what_has_a_name_cancels(text, truth):
+    found = evaluate(text, {"D": "0.3"})
+    assert found.delta == 0
+    assert found == truth
+
+
+def test_equal_enclosures_of_different_numbers_are_different():
+    one, other = number("0.3"), number("0.3" + "0" * 70 + "1")
+    assert one.a == other.a
+    assert one != other
+    assert hash(one) == hash(number("0.30"))
+    assert (one / other).delta > 0
+
+
+@pytest.mark.parametrize("text", ["0.3", "1e-7", "-0.25", "1.0000000000000000000000000000001", "123.456"])
+def test_decimals_are_written_as_they_are(text):
+    assert [Fraction(end) for end in digits(number(text))] == [Fraction(text)] * 2

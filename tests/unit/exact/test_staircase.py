@@ -61,6 +61,10 @@ def test_one_number(epsilon: float, gamma: float, shift: float) -> None:
 
 
 def test_only_the_ratio_of_distance_and_sensitivity_counts() -> None:
+    # ⌈distance/sensitivity⌉, to the last digit.
+    for distance, steps in (("1.0000000000000000000000000000001", 2), ("1 + 1e-45", 2), ("1 - 1e-45", 1), ("3/7*7", 3)):
+        found = check(f"query(l1, {distance}) | staircase(1, 1, 0.4)", epsilon=10, dim=1).bounds.value
+        assert (found.lower, found.upper) == (steps, steps), distance
     # 0.3/0.3 and 0.1·3/0.3 are 1 exactly, though no binary number is 0.3.
     for text in ("query(l1, 0.3) | staircase(1, 0.3, 0.2)", "query(l1, 0.1*3) | staircase(1, 0.3, 0.2)"):
         assert check(text, epsilon=1, dim=1).proven

@@ -34,6 +34,14 @@ CASES = [
     ("query(l1, 1) | laplace(1/eps)", 4, {"epsilon": "1.00000000004"}, ["1.00000000004-DP", "most 1.00000000004."]),
     ("query(l1, 1.00000000004) | laplace(1)", 4, {"epsilon": 1}, ["at least 1.0000000000", "claimed 1."]),
     ("category(2) | flip(0.51)", None, {"epsilon": 0}, ["not 0"]),
+    (
+        "query(l1, 1.0000000000000000000000000000001) | staircase(1, 1, 0.4)",
+        1,
+        {"epsilon": 1},
+        ["loses 1 for every 1, or part of it,", "1.0000000000000000000000000000001 apart in l1", "at least 2"],
+    ),
+    ("query(l1, 1) | staircase(2, 1, 0.4)", 1, {"epsilon": 1, "delta": "1e-6"}, ["loses 2 for every 1", "1 apart"]),
+    ("query(l1, 1) | truncated_laplace(1, 3)", 1, {"epsilon": 1}, ["possible for one input and impossible for"]),
     ("clip(l1, 1) | laplace(2)", 4, {"epsilon": 1}, ["1-DP holds", "at most 1."]),
     ("clip(l1, 1) | laplace(20)", 4, {"epsilon": "0.1"}, ["0.1-DP holds", "at most 0.1."]),
     ("query(l1, 1) | laplace(1)", None, {"epsilon": "0.5", "delta": "0.3"}, ["holds", "0.2212"]),
@@ -51,6 +59,27 @@ def test_says_why(text: str, dim: int | None, claim: dict[str, object], words: l
     reason = check(text, dim=dim, **claim).reason
     for word in words:
         assert word in reason.replace("2.2654e-05", "0.000022654"), reason
+
+
+FULL_SUPPORT = [  # every output is possible for every input
+    "query(l1, 3) | staircase(1, 1, 0.4)",
+    "clip(l2, 1) | staircase(1, 1, 0.4)",
+    "query(l1, 3) | laplace(1)",
+    "query(l2, 3) | gaussian(1)",
+    "clip(l2, 3) | radial(l2, 1)",
+    "counts(l1, 3) | discrete_laplace(1)",
+    "counts(l1, 3) | discrete_gaussian(1)",
+    "query(l1, 3) | round | discrete_laplace(1)",
+    "query(l1, 3) | bounded_laplace(1, 0, 5)",
+]
+
+
+@pytest.mark.parametrize("text", FULL_SUPPORT)
+def test_nothing_is_called_impossible_that_is_possible(text: str) -> None:
+    verdict = check(text, dim=2, epsilon="0.1")
+    assert verdict.word == "refuted"
+    assert "impossible" not in verdict.reason
+    assert "no output in common" not in verdict.reason
 
 
 @pytest.mark.parametrize(("text", "dim", "claim", "_"), CASES)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from dpassay.core.numbers import INFINITY, number
+from dpassay.core.numbers import INFINITY, iv, number
 from dpassay.errors import InputError
 from dpassay.pipeline.regions import (
     Ball,
@@ -360,11 +360,12 @@ def test_membership(region, inside, outside):
 
 
 def test_a_coordinate_that_stands_still_has_no_gap():
-    # 0.3 is no double: its enclosure has a width, and so has the difference of two such enclosures.
-    third, other = number("0.3"), number("0.3")
-    assert Block(third, third, 2).same
-    assert Block(third, third, 2).gap == 0
-    assert not Block(third, other, 2).same  # they may hold two numbers
+    # The enclosure of a root has a width, and so has the difference of two such enclosures.
+    root, other = iv.sqrt(iv.mpf(3)), iv.sqrt(iv.mpf(3))
+    assert Block(root, root, 2).same
+    assert Block(root, root, 2).gap == 0
+    assert not Block(root, other, 2).same  # they may hold two numbers
+    assert Block(number("0.3"), number("0.3"), 2).gap == 0
     assert Block(number(2), number(2), 1).same
     assert Block(number(2), number(5), 1).gap == 3
     assert Pair.of([0.3, 0.1], [0.3, 0.2]).blocks[0].gap == 0

@@ -105,12 +105,16 @@ def _of_one_group(p: Number, q: Number, count: int, epsilon: Number) -> Number:
     if q.a <= 0 or (1 - p).a <= 0 or (p.a <= q.b and p.b >= q.a):
         return hull(ZERO, 1 - (1 - largest([p - q, q - p])) ** count)
     up, down = iv.log(p / q), iv.log((1 - p) / (1 - q))
+    if epsilon.a >= (count * up).b:
+        return ZERO
     target = epsilon.mid.a
     first = bisect_left(range(count + 1), True, key=lambda k: bool((k * up + (count - k) * down).mid.a > target))
-    if first > count:
-        return ZERO
     high, low = (at_least(count, first, chance) for chance in (p, q))
-    return positive_part(high - iv.exp(epsilon) * low) * _ROUNDING
+    # For other numbers of the intervals other outputs may belong to the event: those whose loss is this near to ε.
+    near = count * (up.delta + down.delta) + epsilon.delta
+    ends = at_least(count, first - 1, p) if (up - down - 2 * near).a > 0 else ONE
+    more = ends * (iv.exp(near) - 1)
+    return positive_part(high - iv.exp(epsilon) * low) * _ROUNDING + hull(ZERO, more)
 
 
 def _of_groups(groups: Sequence[Group], epsilon: Number) -> Number:

@@ -31,6 +31,7 @@ from dpassay.evidence.verifier.numbers import (
     log_sum,
     positive_part,
     smallest,
+    surely_equal,
 )
 from dpassay.evidence.verifier.pairs import Block, Pair, by_parity, differing
 from dpassay.evidence.verifier.reading import Step
@@ -187,8 +188,7 @@ def _category_loss(stage: Stage) -> Loss:
         return pure_loss(ZERO)
     other = (1 - keep) / (count - 1)
     rest = other * (count - 2)
-    same = keep.a == other.a and keep.b == other.b
-    return pure_loss(ZERO) if same else Outcomes(((keep, other), (other, keep), (rest, rest)))
+    return pure_loss(ZERO) if surely_equal(keep, other) else Outcomes(((keep, other), (other, keep), (rest, rest)))
 
 
 def choice_pair(stage: Stage, pair: Pair, grid: lattice.Grid | None = None) -> Loss:

@@ -1,17 +1,29 @@
 """Certified numbers for the verifier: its own interval arithmetic, 60 digits, ends rounded outward.
 
-Two intervals are compared by their ends only; mpmath refuses to compare intervals that overlap.
+Two intervals are compared by their ends only; mpmath refuses to compare intervals that overlap. A decimal keeps its
+exact value, and so do sums, products and quotients of exact values. Where a function jumps, an interval on both sides
+of the jump has both values, and whoever uses it takes the worse one.
 """
 
 import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
+from fractions import Fraction
 from functools import wraps
 from typing import Any, TypeAlias, TypeVar
 
 from mpmath.ctx_iv import MPIntervalContext
-from mpmath.libmp import from_float, mpf_cmp, round_floor, round_nearest, to_float, to_int
+from mpmath.libmp import (
+    from_float,
+    from_rational,
+    mpf_cmp,
+    round_ceiling,
+    round_floor,
+    round_nearest,
+    to_float,
+    to_int,
+)
 
 Number: TypeAlias = Any  # an interval of the context below; mpmath has no types
 T = TypeVar("T")
@@ -25,11 +37,144 @@ INF: Number = iv.mpf("inf")
 DECIMAL = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,5})?")
 LARGEST_EXPONENT = 1_000
 _NARROW = iv.mpf("1e-40")
+_BITS = 4000  # of an exact value that is kept
+Value: TypeAlias = tuple[Fraction, tuple[tuple[str, int], ...]]  # a fraction times powers of what has a name
 
 
 def number(value: int | float | str) -> Number:
     """Enclose an integer, a double (exactly) or a decimal (or "inf")."""
     return iv.mpf(value)
+
+
+class Exact(iv.mpf):  # type: ignore[misc, name-defined]
+    """An interval around a number whose exact value is known: a fraction times powers of named numbers."""
+
+    value: Value
+
+    def __add__(self, other: Any) -> Any:
+        return _sum(self, iv.convert(other), super().__add__(other), 1)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return _sum(self, iv.convert(other), super().__sub__(other), -1)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _sum(iv.convert(other), self, super().__rsub__(other), -1)
+
+    def __mul__(self, other: Any) -> Any:
+        return _product(self, iv.convert(other), super().__mul__(other), 1)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        return _product(self, iv.convert(other), super().__truediv__(other), -1)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _product(iv.convert(other), self, super().__rtruediv__(other), -1)
+
+    def __neg__(self) -> Any:
+        return _with(super().__neg__(), -self.value[0], self.value[1])
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        if self.a >= 0:
+            return self
+        return -self if self.b <= 0 else super().__abs__()
+
+    def __pow__(self, other: Any) -> Any:
+        power, (factor, names) = exact_fraction(iv.convert(other)), self.value
+        plain = super().__pow__(other)
+        if power is None or power.denominator > 1 or (power <= 0 and not factor):
+            return plain
+        whole = int(power)
+        if abs(whole) * max(factor.numerator.bit_length(), factor.denominator.bit_length()) > _BITS:
+            return plain
+        return _with(plain, factor**whole, tuple((name, own * whole) for name, own in names if whole))
+
+
+def exact_fraction(value: Number) -> Fraction | None:
+    """The fraction that an interval is known to be about."""
+    if isinstance(value, Exact):
+        return None if value.value[1] else value.value[0]
+    low, high = value._mpi_
+    sign, digits, exponent, size = low
+    if low != high or (not digits and exponent) or abs(exponent) + size > _BITS:
+        return None
+    found: Fraction = (-1) ** sign * int(digits) * Fraction(2) ** exponent
+    return found
+
+
+def _value(number: Number) -> Value | None:
+    if isinstance(number, Exact):
+        return number.value
+    found = exact_fraction(number)
+    return None if found is None else (found, ())
+
+
+def _with(interval: Number, factor: Fraction, names: tuple[tuple[str, int], ...] = ()) -> Number:
+    """An interval with the exact value in it. A fraction has the narrowest one, and a point needs nothing else."""
+    if max(factor.numerator.bit_length(), factor.denominator.bit_length()) > _BITS or len(names) > 10:
+        return interval
+    if not names or not factor:
+        interval, names = _around(factor), ()
+        if interval.a == interval.b:
+            return interval
+    found = object.__new__(Exact)
+    found._mpi_, found.value = interval._mpi_, (factor, names)
+    return found
+
+
+def _sum(first: Number, second: Number, interval: Number, sign: int) -> Number:
+    one, other = _value(first), _value(second)
+    if one is None or other is None or (one[1] != other[1] and one[0] and other[0]):
+        return interval
+    return _with(interval, one[0] + sign * other[0], one[1] if one[0] else other[1])
+
+
+def _product(first: Number, second: Number, interval: Number, sign: int) -> Number:
+    one, other = _value(first), _value(second)
+    if one is None or other is None or (sign < 0 and not other[0]):
+        return interval
+    powers = dict(one[1])
+    for name, power in other[1]:
+        powers[name] = powers.get(name, 0) + sign * power
+    return _with(interval, one[0] * other[0] ** sign, tuple(sorted((name, n) for name, n in powers.items() if n)))
+
+
+def exactly(value: Fraction) -> Number:
+    """A fraction."""
+    return _with(_around(value), value)
+
+
+def _around(value: Fraction) -> Number:
+    """The narrowest interval."""
+    ends = (from_rational(value.numerator, value.denominator, iv.prec, way) for way in (round_floor, round_ceiling))
+    return iv.make_mpf(tuple(ends))
+
+
+def quotient(first: Number, second: Number) -> Number:
+    """A quotient, with its exact value if both are exact."""
+    return _product(first, second, first / second, -1)
+
+
+def under_name(interval: Number, name: str) -> Number:
+    """Some number of an interval, the same one wherever the name is used."""
+    exact = isinstance(interval, Exact) or interval.a == interval.b
+    return interval if exact or is_infinite(abs(interval)) else _with(interval, Fraction(1), ((name, 1),))
+
+
+def exact_name(value: Number) -> str:
+    """A text that is the same for equal exact values only; empty if the value is not exact."""
+    found = _value(value)
+    return "" if found is None else repr(found)
+
+
+def surely_equal(first: Number, second: Number) -> bool:
+    """Whether two numbers are certainly the same; equal intervals need not be about equal numbers."""
+    return (found := _value(first)) is not None and found == _value(second)
 
 
 def is_decimal(text: Any) -> bool:
@@ -62,12 +207,18 @@ def is_point(value: Number, point: int) -> bool:
 def largest(values: Iterable[Number]) -> Number:
     """Enclose the largest of some numbers, 0 if there are none."""
     found = list(values) or [ZERO]
+    for value in found:  # one that is certainly the largest keeps its exact value
+        if isinstance(value, Exact) and all(one is value or value.a >= one.b for one in found):
+            return value
     return iv.mpf([max(v.a for v in found), max(v.b for v in found)])
 
 
 def smallest(values: Iterable[Number]) -> Number:
     """Enclose the smallest of some numbers."""
     found = list(values)
+    for value in found:
+        if isinstance(value, Exact) and all(one is value or value.b <= one.a for one in found):
+            return value
     return iv.mpf([min(v.a for v in found), min(v.b for v in found)])
 
 
@@ -128,6 +279,16 @@ def whole_part(value: Number) -> int:
     return int(to_int(value._mpi_[1], round_floor))
 
 
+def least_whole_part(value: Number) -> int:
+    """The largest integer that the lower end reaches: the whole part of all numbers in between is at least this."""
+    return int(to_int(value._mpi_[0], round_floor))
+
+
+def rounded_up(value: Number) -> int:
+    """The smallest integer that no number of the interval exceeds."""
+    return -least_whole_part(-value)
+
+
 def show(value: Number) -> str:
     """A number for people, to 12 digits."""
     return f"{middle(value):.12g}"
@@ -169,4 +330,4 @@ def _key(value: Any) -> Any:
         return tuple(_key(one) for one in value)
     if is_dataclass(value):
         return type(value), *(_key(getattr(value, field.name)) for field in fields(value))
-    return getattr(value, "_mpi_", value)
+    return (value._mpi_, value.value) if isinstance(value, Exact) else getattr(value, "_mpi_", value)

@@ -5,7 +5,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.numbers import ONE, ZERO, Number, is_point, iv, largest, middle, smallest, whole_part
+from dpassay.evidence.verifier.numbers import (
+    ONE,
+    ZERO,
+    Number,
+    is_point,
+    iv,
+    largest,
+    least_whole_part,
+    middle,
+    quotient,
+    smallest,
+    whole_part,
+)
 from dpassay.evidence.verifier.regions import NORMS, Shape, Stage, is_whole, power_sum, squash
 from dpassay.evidence.verifier.rules import clamp
 
@@ -115,13 +127,14 @@ def _carried(stage: Stage, values: list[tuple[Number, int]]) -> list[Number]:
         norm = power_sum(values, NORMS[stage.words.get("norm", "l2")])
         if norm.b == 0:
             return plain
-        factor = smallest([ONE, stage.numbers["radius"] / norm]) if stage.name == "clip" else ONE / norm
+        factor = quotient(stage.numbers["radius"] if stage.name == "clip" else ONE, norm)
+        factor = smallest([ONE, factor]) if stage.name == "clip" else factor
         return [value * factor for value in plain]
     if stage.name == "minmax":
         low, high = smallest(plain), largest(plain)
         if (high - low).b == 0:
             return [ZERO] * len(plain)
-        return [_unit((value - low) / (high - low)) for value in plain]
+        return [_unit(quotient(value - low, high - low)) for value in plain]
     if stage.name == "clamp":
         return [clamp(value, stage.numbers["low"], stage.numbers["high"]) for value in plain]
     if stage.name == "squash":
@@ -132,17 +145,19 @@ def _carried(stage: Stage, values: list[tuple[Number, int]]) -> list[Number]:
 
 
 def _unit(value: Number) -> Number:
-    """A value that agrees with 0 or 1 to 50 digits is taken for it."""
-    return next((whole for whole in (ZERO, ONE) if abs(value - whole).b < iv.mpf("1e-50")), value)
+    """A narrow interval around 0 or 1 is taken for it: the vector's smallest or largest value."""
+    near = (whole for whole in (ZERO, ONE) if abs(value - whole).b < iv.mpf("1e-50") and value.a <= whole <= value.b)
+    return next(near, value)
 
 
 def _nearest(value: Number) -> Number:
-    """The nearest integer; ties go to the even one."""
-    low, high = (whole_part(iv.mpf(end) + _HALF) for end in (value.a, value.b))
-    if low != high:
+    """The nearest integer, the same for all numbers of an interval; ties go to the even one."""
+    raised = value + _HALF
+    low, high = least_whole_part(raised), whole_part(raised)
+    tie = bool(raised.a == low and low % 2)
+    if low != high or (tie and not value.a == value.b):
         raise CertificateError("what round makes of the pair is not known")
-    tie = bool(value.a == value.b and (value + _HALF).a == low)
-    return iv.mpf(low - 1 if tie and low % 2 else low)
+    return iv.mpf(low - 1 if tie else low)
 
 
 def _written_in_bits(stage: Stage, pair: Pair) -> Pair:

@@ -9,12 +9,13 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from dpassay.errors import CertificateError, InputError
 from dpassay.evidence.verifier.lattice import Grid
-from dpassay.evidence.verifier.numbers import INF, ZERO, Number, is_decimal, is_narrow, iv, show
+from dpassay.evidence.verifier.numbers import INF, ZERO, Number, exactly, is_decimal, is_narrow, iv, show
 from dpassay.evidence.verifier.pairs import Block, Pair
 from dpassay.evidence.verifier.regions import LARGEST
 from dpassay.evidence.verifier.text import TAKEN
@@ -136,6 +137,8 @@ def _enclosed(value: Any, where: str) -> Number:
     ends = value if isinstance(value, list) and len(value) == 2 else [None, None]
     if not all(is_decimal(end) or end in ("inf", "-inf") for end in ends):
         raise refused(where, f"must be two decimals that enclose a number, got {_shown(value)}")
+    if ends[0] == ends[1] and is_decimal(ends[0]):
+        return exactly(Fraction(str(ends[0])))
     first, second = (iv.mpf(end) for end in ends)
     if first.a > second.b:
         raise refused(where, f"must be two decimals in order, got {_shown(value)}")

@@ -6,7 +6,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, largest, number, smallest, whole_part
+from dpassay.evidence.verifier.numbers import (
+    INF,
+    ONE,
+    ZERO,
+    Number,
+    iv,
+    largest,
+    number,
+    rounded_up,
+    smallest,
+    whole_part,
+)
 
 INFINITE = float("inf")
 LARGEST = 10_000_000  # dimension, or number of categories
@@ -220,13 +231,14 @@ def rounded_steps(shape: Shape) -> tuple[list[list[tuple[int, int]]], bool]:
     """Differences of a query's rounded answers, as sizes with numbers of coordinates: docs/proofs/rounding.md.
 
     If the flag is set, they are all the extreme ones: every other one lies below a mean of these, in any order. A
-    coordinate moves by m only if it moved by more than m − 1, or by m − 1 with m even, from tie to tie.
+    coordinate moves by m only if it moved by more than m − 1, or by m − 1 with m even, from tie to tie. Answers that
+    may be farther apart include all others, so that the upper end of the distance is the worst.
     """
     answers, n = shape.parts[0].balls[0], shape.dim
     p = INFINITE if n == 1 else answers.p
     budget = answers.width**2 if p == 2 else answers.width
-    below = -whole_part(iv.mpf(-budget.b)) - 1  # integers below it, or equal to it
-    most, tie = whole_part(iv.mpf(budget.b)), bool(budget.a == budget.b == whole_part(budget))
+    below, most = rounded_up(budget) - 1, whole_part(budget)  # the largest integers below it, and up to it
+    tie = below < most
     if p == INFINITE:
         return [[(most + 1 if tie and most % 2 else below + 1, n)]], True
     if p == 1:

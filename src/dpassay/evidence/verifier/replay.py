@@ -381,8 +381,9 @@ def _decided(claim: Step, certificate: Certificate, verdict: str) -> str:
         if claim.guarantee is not None or step.guarantee is not None:
             found = _decided_by(claim, step) or found
             continue
-        # The tolerance for ties, applied at a bound's own step, is not applied again.
-        if step.step == "upper" and step.epsilon.b <= epsilon.b and step.delta.b <= delta.b:
+        # A bound holds for all numbers between the ends of its own, hence for the lower ends. The tolerance for ties,
+        # applied at a bound's own step, is not applied again.
+        if step.step == "upper" and step.epsilon.a <= epsilon.a and step.delta.a <= delta.a:
             found = "proven"
         if step.step == "lower":
             more = step.delta.a > (delta * (1 + TIE)).b and step.epsilon.b >= epsilon.b
@@ -399,6 +400,6 @@ def _decided_by(claim: Step, step: Step) -> str:
     stated, claimed = step.guarantee, claim.guarantee
     if stated is None or claimed is None or not stated.same_kind(claimed):
         return ""
-    if step.step == "upper" and stated.value.b <= claimed.value.b:
+    if step.step == "upper" and stated.value.a <= claimed.value.a:
         return "proven"
     return "refuted" if step.step == "lower" and stated.value.a > (claimed.value * (1 + TIE)).b else ""

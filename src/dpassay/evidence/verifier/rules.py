@@ -13,6 +13,7 @@ from dpassay.evidence.verifier.numbers import (
     is_point,
     iv,
     largest,
+    least_whole_part,
     smallest,
     whole_part,
 )
@@ -98,8 +99,10 @@ def _clipped(stage: Stage, before: Reach) -> Reach:
     new = ball(p, radius, shape.dim)
     if shape.kind == "answers":
         return _clipped_answers(shape, new, before.exact)
-    if _at_least(radius, limit := largest_norm(shape, p)):
-        return replace(before, exact=before.exact and _surely(radius, limit))
+    if _surely(radius, limit := largest_norm(shape, p)):
+        return before
+    if _at_least(radius, limit) and (touched := _scaled_down(shape)) is not None:
+        return Reach(touched, False)
     if shape.kind == "ball":
         others = [one for one in shape.balls if one.p != p]
         kept = [one for one in others if not _at_least(one.radius, largest_norm(new, one.p))]
@@ -107,6 +110,17 @@ def _clipped(stage: Stage, before: Reach) -> Reach:
         return Reach(replace(shape, balls=(*kept, *new.balls)), before.exact and known)
     wide = _full(shape) and _surely(-shape.low, radius) and _surely(shape.high, radius)
     return Reach(new, before.exact and wide)
+
+
+def _scaled_down(shape: Shape) -> Shape | None:
+    """A set that contains all vectors of a set, scaled by any factor up to 1; what was an integer may not be one."""
+    if shape.kind == "sphere":
+        return replace(shape, kind="ball")
+    if shape.kind == "ball" or (shape.kind == "squashed" and shape.function == "tanh"):
+        return replace(shape, whole=False)
+    if shape.kind == "box" and shape.low.b <= 0 <= shape.high.a:
+        return box(shape.low, shape.high, shape.dim, shape.differing)
+    return None
 
 
 def _full(shape: Shape) -> bool:
@@ -242,9 +256,10 @@ def _clamped(stage: Stage, before: Reach) -> Reach:
         ends = clamp(shape.low, low, high), clamp(shape.high, low, high)
         return _between(before, *ends, shape.values == "reals", shape.open)
     limit = largest_norm(shape, INFINITE)
-    if shape.kind == "box" or (_at_least(-low, limit) and _at_least(high, limit)):
-        inside = shape.kind == "box" or (_surely(-low, limit) and _surely(high, limit))
-        return replace(before, exact=before.exact and inside)
+    if shape.kind == "box" or (_surely(-low, limit) and _surely(high, limit)):
+        return before
+    if _at_least(-low, limit) and _at_least(high, limit) and (touched := _scaled_down(shape)) is not None:
+        return Reach(touched, False)  # coordinates that move towards 0 stay in it too
     return Reach(box(low, high, shape.dim), False)
 
 
@@ -280,7 +295,8 @@ def _hashed(stage: Stage, before: Reach) -> Reach:
 def _query(stage: Stage, before: Reach) -> Reach:
     norm, distance = NORMS[stage.words["norm"]], stage.numbers["distance"]
     if "values" in stage.words:  # counts: distances in l1 and linf are integers too
-        width = distance if norm == 2 and before.shape.dim > 1 else iv.mpf(whole_part(distance))
+        whole = iv.mpf([least_whole_part(distance), whole_part(distance)])
+        width = distance if norm == 2 and before.shape.dim > 1 else whole
         return Reach(Shape("answers", before.shape.dim, balls=(Ball(norm, width, INF),)), True)
     near = Ball(norm, distance, INF)
     monotone = stage.words["moves"] == "monotone"

@@ -5,20 +5,30 @@ from collections.abc import Sequence
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.lattice import Grid, Rungs, spend
 from dpassay.evidence.verifier.losses import Curve, Loss, Outcomes, Summed, pure_loss
-from dpassay.evidence.verifier.numbers import ONE, ZERO, Number, is_infinite, iv, largest, middle, smallest, whole_part
+from dpassay.evidence.verifier.numbers import (
+    ONE,
+    ZERO,
+    Number,
+    is_infinite,
+    iv,
+    largest,
+    middle,
+    rounded_up,
+    smallest,
+    whole_part,
+)
 from dpassay.evidence.verifier.pairs import Pair, differing
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import INFINITE, Shape, Stage, diameter
 
 Sizes = Sequence[tuple[Number, int]]  # how far coordinates move, and how many move that far
-_MEANT = iv.mpf("1e-30")  # a number relatively this close to an integer is taken for it
 _LISTED = 1024  # steps for which all losses are listed
 _OF_A_STEP = 1 << 16  # the cost of one, in products of doubles
 
 
 def _steps(size: Number) -> int:
-    """The size rounded up."""
-    return max(1, -whole_part(iv.mpf(((_MEANT - 1) * iv.mpf(size.b)).a)))
+    """The size rounded up; the most of an interval."""
+    return max(1, rounded_up(size))
 
 
 def _chance(stage: Stage, size: Number, level: int) -> Number:

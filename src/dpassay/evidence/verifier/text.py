@@ -6,12 +6,30 @@ makes the tree, and only the few kinds of nodes that have a meaning are read her
 """
 
 import ast
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.numbers import ONE, ZERO, Number, is_decimal, is_narrow, iv, largest, middle, show
+from dpassay.evidence.verifier.numbers import (
+    ONE,
+    ZERO,
+    Number,
+    exact_fraction,
+    exact_name,
+    exactly,
+    is_decimal,
+    is_narrow,
+    iv,
+    largest,
+    middle,
+    quotient,
+    show,
+    smallest,
+    under_name,
+)
 from dpassay.evidence.verifier.regions import DIRECTIONS, LARGEST, SINGLE, Shape, Stage
 
 _CHARACTERS = re.compile(r"[A-Za-z0-9_.,()=+*/^|\s-]*", re.ASCII)
@@ -141,11 +159,11 @@ class _Reader:
             if name in _FUNCTIONS and not node.keywords:
                 return _applied(name, self.number(node.args[0]))
         if isinstance(node, ast.Name) and node.id[1:] in self.values:
-            return self.values[node.id[1:]]
+            return under_name(self.values[node.id[1:]], node.id[1:])
         if isinstance(node, ast.Constant):
-            decimal = "0" + re.sub(r"\.(?![0-9])", "", written)  # also for .5 and 2.
-            if is_decimal(decimal):
-                return iv.mpf(decimal)
+            plain = "0" + re.sub(r"\.(?![0-9])", "", written)  # also for .5 and 2.
+            if is_decimal(plain):
+                return exactly(Fraction(plain))
         plain = re.sub(r"(?<![A-Za-z0-9])_", "", written)
         raise _refused(f"uses {plain[:40]!r}, which the claim gives no value to")
 
@@ -153,7 +171,13 @@ class _Reader:
 def _applied(name: str, value: Number) -> Number:
     if (name == "exp" and abs(value).b > _LARGEST_LOG) or (name != "exp" and not value.a > 0):
         raise _refused(f"takes {name} of {show(value)}")
-    return _FUNCTIONS[name](value)
+    square = exact_fraction(value) if name == "sqrt" else None
+    if square is not None:
+        root = Fraction(math.isqrt(square.numerator), math.isqrt(square.denominator))
+        if root**2 == square:
+            return exactly(root)
+    found, of = _FUNCTIONS[name](value), exact_name(value)
+    return under_name(found, f"{name} {of}") if of else found
 
 
 def _joined(sign: ast.operator, first: Number, second: Number) -> Number:
@@ -165,7 +189,7 @@ def _joined(sign: ast.operator, first: Number, second: Number) -> Number:
         return _raised(first, second)
     if not isinstance(sign, ast.Div) or 0 in second:
         raise _refused("divides by zero" if isinstance(sign, ast.Div) else "uses a sign that is not allowed in it")
-    return first / second
+    return quotient(first, second)
 
 
 def _raised(base: Number, exponent: Number) -> Number:
@@ -203,7 +227,7 @@ def stage_of(call: Call, before: Shape) -> Stage:
         elif kind == "probability" and (value.b < 0 or value.a > 1):
             raise _refused(f"{own} is {show(value)}: it must be from 0 to 1")
         else:  # an enclosure of 0 or 1 may exceed them by rounding; a probability does not
-            inside = iv.mpf([max(value.a, ZERO), min(value.b, ONE)]) if kind == "probability" else value
+            inside = largest([ZERO, smallest([ONE, value])]) if kind == "probability" else value
             numbers[key] = inside
     return _for_region(Stage(name, words, wholes, numbers), before)
 

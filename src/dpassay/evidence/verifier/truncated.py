@@ -25,10 +25,10 @@ def _outside(bound: Number, shift: Number) -> Number:
 
 def _tail(bound: Number, shift: Number) -> Number:
     total, cut = 2 * (1 - iv.exp(-bound)), iv.exp(-bound)
-    if (shift - 2 * bound).b >= 0:
+    if (shift - 2 * bound).a >= 0:
         return ONE
     left = (iv.exp(shift - bound) - cut) / total
-    right = 1 - (iv.exp(bound - shift) - cut) / total
+    right = smallest([ONE, 1 - (iv.exp(bound - shift) - cut) / total])
     if (shift - bound).b <= 0:
         return left
     return right if (shift - bound).a >= 0 else iv.mpf([smallest([left, right]).a, largest([left, right]).b])
