@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.errors import CertificateError, InputError
+from dpassay.evidence.verifier.reading import LARGEST_FILE
 from dpassay.evidence.verifier.word_vectors import Vectors, read_vectors
 
 SCHEMA = "dpassay/word-certificate/1"
@@ -262,9 +263,13 @@ def load_words(source: str | Path | dict[str, Any]) -> dict[str, Any] | None:
     if isinstance(source, dict):
         return source if is_word_certificate(source) else None
     try:
-        text = Path(source).read_text(encoding="utf-8")
+        with Path(source).open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+        text = content.decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return None  # the next reader reports why it cannot be read
+    if len(content) > LARGEST_FILE:
+        return None  # likewise
     if f'"{SCHEMA}"' not in text[:200]:
         return None
     try:
