@@ -56,9 +56,8 @@ def test_each_verdict_is_certified_or_refused_with_a_reason(content, name, setti
             continue
         try:
             written = dpassay.certify(verdict)
-        except InputError as error:  # 64 bits do not tell such vectors apart in the verifier
-            assert "the verifier, whose arithmetic is coarser" in str(error)
-            assert content in ("far and near", "two of three equal", "numbers and stop words", "small")
+        except InputError:  # doubles do not tell such vectors apart in the verifier
+            assert content in ("far and near", "small")
             continue
         assert dpassay.verify(written, vocabulary=file).verdict == verdict.word
 
@@ -77,7 +76,7 @@ def test_equal_vectors_lose_nothing_in_custext(tmp_path):
 
 
 def test_numbers_outside_the_vocabulary_are_inputs_too(tmp_path):
-    """A replaced number has the uniform law, against which 'x' loses ln(2P), P = 1/(1 + e^(−ε/2)) its chance to stay."""
+    """A replaced number has the uniform law: the largest loss is over all pairs of three laws."""
     file = saved(tmp_path, x=[0.0, 1.0], y=[1.0, 1.0])
     for rules in ({"numbers": "replaced"}, {"stop_words": "replaced"}, {"unknown": "replaced"}):
         verdict = dpassay.check("santext", epsilon=4, delta=0, vocabulary=file, **rules)
@@ -96,7 +95,8 @@ def test_numbers_outside_the_vocabulary_are_inputs_too(tmp_path):
 def test_a_copied_number_is_named_with_its_distance_if_it_has_one(tmp_path):
     """Metric DP is about pairs with a distance; where the copied words have none, the reason says so."""
     far = dpassay.check("santext", epsilon=4, numbers="copied", vocabulary=saved(tmp_path, x=[0.0, 1.0], y=[1.0, 1.0]))
-    assert far.refuted and far.witness.distance is None
+    assert far.refuted
+    assert far.witness.distance is None
     assert "whatever finite one they are given" in far.reason
     file = saved(tmp_path, **{"_7": [0.0, 1.0], "_8": [3.0, 5.0], "x": [1.0, 1.0]})
     near = dpassay.check("santext", epsilon=4, numbers="copied", vocabulary=file)

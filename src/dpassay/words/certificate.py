@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dpassay.words.judge import Treatment
 
 Data = dict[str, Any]
-_SLACKS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
+_SLACKS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-5, 1e-3, 0.1, 0.5)
 
 
 def certify_words(verdict: Verdict) -> Data:
