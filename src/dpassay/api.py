@@ -119,7 +119,7 @@ def check(
         exact = _judge(claim, pipeline, claim.guarantee, relation, analyse(pipeline, relation))
     except InputError:
         raise
-    except (ArithmeticError, ValueError) as error:
+    except (ArithmeticError, LookupError, ValueError) as error:
         raise InputError(
             f"these numbers are too large or too small for a verdict ({type(error).__name__}: {error}); noise and "
             "distances may be multiplied by one factor, which changes nothing"

@@ -6,7 +6,6 @@ import pytest
 from mpmath import mp, mpf
 
 import dpassay
-from dpassay.cli.main import main
 from dpassay.core.guarantee import GDP, ZCDP, ApproxDP, MetricDP, PureDP, RenyiDP
 from dpassay.core.normal import normal_tail
 from dpassay.core.numbers import iv, log_without, missing, number
@@ -54,13 +53,12 @@ def test_every_noise_with_every_guarantee(noise, repetitions):
             text = noise.format(s=scale, D=distance)
             try:
                 verdict = dpassay.check(text, guarantee=make(), dim=2)
-            except InputError as error:
-                assert str(error)
-                continue
+            except InputError:
+                continue  # with a reason
             assert verdict.word in ("proven", "refuted", "open")
 
 
-@pytest.mark.parametrize(("scale", "distance"), PAIRS)
+@pytest.mark.parametrize(("scale", "distance"), list(itertools.product(ENDS, ("2e-300", *ENDS[1:]))))
 def test_laplace_noise_has_the_epsilon_of_its_formula(scale, distance):
     mp.dps = 60
     exact = mpf(distance) / mpf(scale)
@@ -93,21 +91,22 @@ def test_the_largest_chance_to_keep(epsilon, categories):
     exact = 1 / (1 + (categories - 1) * mp.exp(-mpf(epsilon)))
     try:
         found = dpassay.calibrate.flip(epsilon, categories=categories)
-    except InputError as error:
-        assert "does not fit into a double" in str(error)
+    except InputError:  # it needs more digits than a double has
+        assert mpf(epsilon) < mpf("1e-10")
         return
     assert exact * (1 - mpf("3e-16")) <= mpf(repr(found)) <= exact
 
 
 @pytest.mark.parametrize("command", ["laplace", "gaussian", "flip"])
 @pytest.mark.parametrize("epsilon", ENDS)
-def test_calibrate_answers_or_refuses(command, epsilon, capsys):
+def test_calibrate_answers_or_refuses(command, epsilon):
     for delta in DELTAS if command != "flip" else ("",):
-        given = ["-d", delta] if delta else ["--categories", "3"]
-        with pytest.raises(SystemExit) as ended:
-            main(["calibrate", command, "-e", epsilon, *given])
-        assert ended.value.code in (0, 2)
-        capsys.readouterr()
+        given = {"delta": delta} if delta else {"categories": 3}
+        try:
+            found = getattr(dpassay.calibrate, command)(epsilon, **given)
+        except InputError:
+            continue  # with a reason
+        assert 0 < found < float("inf")
 
 
 @pytest.mark.parametrize("z", ["-1e300", "-1e30", "-5", "0", "5", "38", "1e5", "1e19", "1e21", "1e30", "1e300"])
@@ -115,7 +114,7 @@ def test_the_tail_of_a_normal_far_out(z):
     """Between φ(z)(1/z − 1/z³) and φ(z)/z; compared in logarithms, as mpmath's own erfc fails there."""
     mp.dps = 80
     x, found = mpf(z), normal_tail(number(z))
-    if abs(x) < 1e4:
+    if abs(x) < 1e6:
         exact = mp.erfc(x / mp.sqrt(2)) / 2
         assert mpf(found._mpi_[0]) <= exact <= mpf(found._mpi_[1])
     elif x < 0:
@@ -136,9 +135,9 @@ def test_small_chances_and_losses_keep_their_digits(x):
         assert (mpf(found._mpi_[1]) - mpf(found._mpi_[0])) <= abs(exact) * mpf("1e-25")
 
 
-@pytest.mark.parametrize("claim", [{"mu": "1e-300"}, {"rho": "1e-300"}, {"epsilon": 1, "delta": "1e-5"}])
+@pytest.mark.parametrize("claim", [GDP("1e-300"), ZCDP("1e-300"), ApproxDP(1, "1e-5")], ids=str)
 def test_almost_no_gaussian_noise_is_refuted(claim):
-    assert dpassay.check("query(l2, 1) | gaussian(1e-300)", dim=1, **claim).refuted
+    assert dpassay.check("query(l2, 1) | gaussian(1e-300)", dim=1, guarantee=claim).refuted
 
 
 def test_a_repair_that_cannot_be_written_is_left_out():

@@ -7,6 +7,7 @@ only if the claim is refuted with 0.1% less noise.
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from dpassay.core.guarantee import ApproxDP, EpsilonDelta, Guarantee, PureDP, make_guarantee
@@ -97,7 +98,7 @@ def find_repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: EpsilonD
     def proved(proposal: _Proposal) -> Iterable[Repair]:
         return (_worded(one, neighbours) for one in (proposal,) if _holds(one.repair, neighbours))
 
-    return tuple(repair for proposal in proposals for repair in writable(lambda one=proposal: proved(one)))
+    return tuple(repair for proposal in proposals for repair in writable(partial(proved, proposal)))
 
 
 def writable(find: Callable[[], Iterable[T]]) -> list[T]:
@@ -212,7 +213,7 @@ def _for_all_steps(task: _Task) -> Iterable[_Proposal]:
 
 def _additive(task: _Task) -> list[_Proposal]:
     """Laplace, radial and Gaussian noise for the region, the kind that was used first."""
-    laplace, gaussian = (writable(lambda one=one: [one(task)]) for one in (_laplace, _gaussian))
+    laplace, gaussian = writable(lambda: [_laplace(task)]), writable(lambda: [_gaussian(task)])
     most = max((each.repair.deviation or 0.0 for each in laplace), default=math.inf)
     radial = writable(lambda: _radial(task))
     radial = [each for each in radial if isinstance(task.stage, Radial) or (each.repair.deviation or 0) < most]

@@ -223,8 +223,8 @@ def _given_away(subject: Treatment, claimed: PureDP | MetricDP, kind: str, rule:
         seen = f"{x!r} always comes out as {x!r}, and {y!r} never does"
     why, apart, words = "no finite epsilon covers that", None, subject.mechanism.vocabulary
     if isinstance(claimed, MetricDP) and x in words and y in words:
-        vectors = [words.vectors[[words.words.index(word)]] for word in (x, y)]
-        apart = float(distances(*vectors, claimed.metric)[0, 0])
+        first, second = (words.vectors[[words.words.index(word)]] for word in (x, y))
+        apart = float(distances(first, second, claimed.metric)[0, 0])
     elif isinstance(claimed, MetricDP):
         why = "they have no vectors, so no distance, and whatever finite one they are given, no epsilon covers that"
     return Refuted(
