@@ -107,8 +107,8 @@ def log_delta(norm: float, dim: int, tilt: float, epsilon: float) -> float:
     else:
         ladder = _many(g, steps, dim, last, multipliers, price)
     key = norm, dim, tilt, epsilon
-    make_room(ladder.room)
     spend(ladder.work, key)  # also if another certificate had it, so that a verdict does not depend on what came before
+    make_room(ladder.room)
     if key not in _FOUND:
         _FOUND.update({key: _least(ladder, epsilon / g)})
         for old in list(_FOUND)[:-_KEPT]:
