@@ -115,7 +115,15 @@ def check(
     if isinstance(neighbours, str):
         neighbours = Neighbours(neighbours)
     relation = neighbours or claim.neighbours or pipeline.neighbours
-    exact = _judge(claim, pipeline, claim.guarantee, relation, analyse(pipeline, relation))
+    try:
+        exact = _judge(claim, pipeline, claim.guarantee, relation, analyse(pipeline, relation))
+    except InputError:
+        raise
+    except (ArithmeticError, LookupError, ValueError) as error:
+        raise InputError(
+            f"these numbers are too large or too small for a verdict ({type(error).__name__}: {error}); noise and "
+            "distances may be multiplied by one factor, which changes nothing"
+        ) from error
     if not runs:
         return exact
     from dpassay.audit.runner import audit

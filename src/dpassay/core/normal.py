@@ -7,13 +7,14 @@ from typing import Any
 from mpmath.ctx_mp import MPContext
 
 from dpassay.core.guarantee import EpsilonDelta
-from dpassay.core.numbers import ZERO, Number, between, iv, maximum, number
+from dpassay.core.numbers import ONE, ZERO, Number, between, iv, maximum, number
 from dpassay.errors import InputError
 
 _mp = MPContext()
 _mp.dps = 80
 # mpmath's erfc is accurate to its working precision; we rely on far fewer digits than that.
 _ERFC_SLACK = iv.mpf("1e-60")
+_FAR = _mp.mpf(2) ** 64  # mpmath's erfc fails for numbers far larger than this
 _CLOSE = _mp.mpf("1e-20")  # where Newton's method stops
 
 
@@ -29,7 +30,13 @@ def normal_tail(z: Number) -> Number:
 
 @lru_cache(maxsize=4096)  # one check asks for the same point again and again
 def _tail_at(z: tuple[int, int, int, int]) -> Number:
-    value = _mp.erfc(_mp.make_mpf(z) / _mp.sqrt(2)) / 2
+    at = _mp.make_mpf(z)
+    if abs(at) > _FAR and _mp.isfinite(at):  # φ(z)(1/z − 1/z³) < P(Z > z) < φ(z)/z
+        far = iv.make_mpf((z, z))
+        if at < 0:
+            return 1 - _tail_at((-far)._mpi_[0])
+        return iv.exp(-(far**2) / 2) / iv.sqrt(2 * iv.pi) / far * between(1 - 1 / far**2, ONE)
+    value = _mp.erfc(at / _mp.sqrt(2)) / 2
     return iv.make_mpf((value._mpf_, value._mpf_)) * (1 + _ERFC_SLACK * iv.mpf([-1, 1]))
 
 
@@ -57,7 +64,10 @@ def gaussian_epsilon_guess(delta: Number, mu: Number) -> Number | None:
     shift, target = _middle(mu), _mp.log(_middle(delta))
     epsilon = shift**2 / 2
     for _ in range(100):
-        value, fall, _ = _delta_and_slopes(epsilon, shift)
+        try:
+            value, fall, _ = _delta_and_slopes(epsilon, shift)
+        except OverflowError:  # e^ε has too many digits
+            return None
         if value <= 0 or fall <= 0:
             return None
         last, epsilon = epsilon, epsilon + value * (_mp.log(value) - target) / fall
@@ -95,8 +105,14 @@ def _delta_and_slopes(epsilon: Any, mu: Any) -> tuple[Any, Any, Any]:
     """δ of Gaussian noise, its rate of decrease in ε, and its rate of increase in μ; to search with."""
     root = _mp.sqrt(2)
     near, far = (epsilon / mu - mu / 2) / root, (epsilon / mu + mu / 2) / root
-    fall = _mp.exp(epsilon) * _mp.erfc(far) / 2
-    return _mp.erfc(near) / 2 - fall, fall, _mp.exp(-(near**2)) / _mp.sqrt(2 * _mp.pi)
+    fall = _mp.exp(epsilon) * _erfc(far) / 2
+    return _erfc(near) / 2 - fall, fall, _mp.exp(-(near**2)) / _mp.sqrt(2 * _mp.pi)
+
+
+def _erfc(x: Any) -> Any:
+    if abs(x) <= _FAR:
+        return _mp.erfc(x)
+    return _mp.exp(-(x**2)) / (x * _mp.sqrt(_mp.pi)) if x > 0 else _mp.mpf(2)
 
 
 def _middle(value: Number) -> Any:

@@ -188,6 +188,29 @@ def _outward(end: Any, direction: int) -> str:
         text = to_str(nudged._mpi_[0 if direction < 0 else 1], 45)
 
 
+def log_without(chance: Number) -> Number:
+    """Enclose ln(1 − chance), also of a chance so small that 1 − chance has too few digits.
+
+    >>> middle(log_without(number("1e-100")))
+    -1e-100
+    """
+    if not (chance.a >= 0 and chance.b < iv.mpf("1e-20")):
+        return iv.log(1 - chance)
+    return -chance * (1 + chance / 2 + iv.mpf([0, 1]) * chance**2)  # c + c²/2 + c³/3 + …, the rest at most c³
+
+
+def missing(loss: Number) -> Number:
+    """Enclose 1 − e^−loss for a loss of at least 0, also for one so small that e^−loss has too few digits.
+
+    >>> middle(missing(number("1e-100")))
+    1e-100
+    """
+    loss = maximum(ZERO, loss)
+    if loss.b > iv.mpf("1e-20"):
+        return 1 - iv.exp(-loss)
+    return loss * (1 - loss / 2 + iv.mpf([0, 1]) * loss**2)  # x − x²/2 + x³/6 − …
+
+
 def log_add(first: Number, second: Number) -> Number:
     """Enclose ln(e^first + e^second) without overflow.
 

@@ -23,8 +23,8 @@ from dpassay.evidence.other_evidence import guarantee_data, other_lower_evidence
 from dpassay.evidence.upper_evidence import LEVELS, upper_evidence
 from dpassay.evidence.verdict import Verdict
 from dpassay.evidence.verifier import Model, chained, examine, read_step
-from dpassay.evidence.verifier.lattice import limited
 from dpassay.evidence.verifier.numbers import forget
+from dpassay.evidence.verifier.work import limited
 from dpassay.exact.analysis import analyse
 from dpassay.exact.profile import PrivacyProfile
 from dpassay.exact.witness import Witness

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpassay.core.numbers import ONE, ZERO, Number, between, down, iv, maximum, middle, minimum, number, up
+from dpassay.core.numbers import ONE, ZERO, Number, between, down, iv, maximum, middle, minimum, missing, number, up
 from dpassay.core.theorems import Theorem
 from dpassay.exact.loss_components import AtomLoss, Cells
 from dpassay.exact.privacy_loss import PrivacyLoss
@@ -108,7 +108,7 @@ class BoundedLaplaceLoss:
 
 def _twice(edge: Number, width: Number) -> Number:
     """2 − e^−edge − e^−(width − edge): twice the probability that Laplace noise stays between the limits."""
-    return 2 - iv.exp(-edge) - iv.exp(edge - width)
+    return missing(edge) + missing(width - edge)
 
 
 @dataclass(frozen=True)

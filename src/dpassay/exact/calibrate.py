@@ -13,7 +13,7 @@ from typing import Any
 
 from dpassay.core.guarantee import EpsilonDelta, make_guarantee
 from dpassay.core.normal import gaussian_sigma
-from dpassay.core.numbers import Number, double_above, double_below, iv, log_add
+from dpassay.core.numbers import Number, double_above, double_below, iv, log_without
 from dpassay.errors import InputError
 from dpassay.pipeline.regions import check_dimension, check_positive
 
@@ -35,7 +35,7 @@ def laplace(epsilon: Any, delta: Any = 0, sensitivity: Any = 1) -> float:
 
 def laplace_scale(guarantee: EpsilonDelta, sensitivity: Number) -> Number:
     """The scale as a certified number."""
-    return sensitivity / (guarantee.exact_epsilon - 2 * iv.log(1 - guarantee.exact_delta))
+    return sensitivity / (guarantee.exact_epsilon - 2 * log_without(guarantee.exact_delta))
 
 
 def gaussian(epsilon: Any, delta: Any, sensitivity: Any = 1) -> float:
@@ -81,7 +81,7 @@ def flip_keep(epsilon: Number, categories: int = 2) -> Number:
     """e^ε / (e^ε + k − 1), as a certified number."""
     if categories < 2:
         raise InputError(f"randomized response needs at least 2 categories, got {categories}")
-    return iv.exp(epsilon - log_add(epsilon, iv.log(iv.mpf(categories - 1))))
+    return 1 / (1 + (categories - 1) * iv.exp(-epsilon))
 
 
 def _usable(scale: Number) -> float:

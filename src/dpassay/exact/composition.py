@@ -274,10 +274,23 @@ def compose(
     at = number(delta)
     if at.a < 0 or at.b >= 1:
         raise InputError(f"delta must be at least 0 and less than 1, got {delta}")
+    _have_neighbours(given)
     simple = Interval.around(basic_epsilon(given, at), Theorem.COMPOSITION.page)
     exact = Interval.around(exact_epsilon(given, at), Theorem.OPTIMAL_COMPOSITION.page)
     relations = {answer.part.kind: Neighbours(answer.part.kind) for answer in given if answer.part is not None}
     return Composition(sum(answer.count for answer in given), middle(at), simple, exact, tuple(relations.values()))
+
+
+def _have_neighbours(answers: Sequence[Answer]) -> None:
+    """Refuse mechanisms of which no two data sets are neighbours: a record more changes the size, one replaced not."""
+    parts = {answer.part.kind: answer.part.pipeline for answer in answers if answer.part is not None}
+    if {"add-remove-record", "replace-record"} <= parts.keys():
+        added, replaced = (parts[kind].stages[0].syntax.name for kind in ("add-remove-record", "replace-record"))
+        raise InputError(
+            f"{added} is about two data sets of which one has a record more, {replaced} about two of the same size in "
+            "which one record is replaced: no two data sets are both, so their losses do not add up. Compose "
+            "mechanisms that draw records in the same way: poisson(rate) in all of them, or subsample(m, n)"
+        )
 
 
 def _answer(given: Any) -> Answer:

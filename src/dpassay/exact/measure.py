@@ -3,7 +3,9 @@
 docs/proofs/guarantees.md and docs/proofs/metric.md.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 from dpassay.core.guarantee import GDP, ZCDP, MetricDP, RenyiDP
@@ -16,7 +18,7 @@ from dpassay.exact.divergences import Shown, renyi, zcdp
 from dpassay.exact.gaussian_dp import gdp
 from dpassay.exact.metric import conversion, loss_per_unit, metric_witness
 from dpassay.exact.profile import PrivacyProfile, joined
-from dpassay.exact.repair import Repair
+from dpassay.exact.repair import Repair, writable
 from dpassay.exact.witness import Witness
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pipeline import Pipeline
@@ -79,19 +81,28 @@ def repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: Other) -> tup
     region = pipeline.output_regions()[position].region
     if not isinstance(pipeline.stages[position], Additive | Radial) or guarantee.value.a <= 0:
         return ()
-    found = []
-    noises = _noises(region.dim, region.diameter(2), guarantee)
-    if isinstance(own := pipeline.stages[position], Mahalanobis) and isinstance(guarantee, MetricDP):
-        over = iv.mpf(loss_per_unit(pipeline, neighbours, guarantee).value.b) / guarantee.value
-        enough = replace(own, scale=number(double_above(own.scale * over))) if over.b < INFINITY else own
-        noises = [(enough, enough.deviation(region.dim)), *noises]
-    for noise, deviation in noises:
+    own = pipeline.stages[position]
+    noises = writable(lambda: _noises(region.dim, region.diameter(2), guarantee))
+    if isinstance(own, Mahalanobis) and isinstance(guarantee, MetricDP):
+        noises = [*writable(lambda: [_more(own, pipeline, neighbours, guarantee)]), *noises]
+
+    def proved(noise: Stage, deviation: float) -> Iterator[Repair]:
         stages = (*pipeline.stages[:position], noise, *pipeline.stages[position + 1 :])
         repaired = replace(pipeline, stages=stages)
         held = measure(repaired, neighbours, analyse(repaired, neighbours), guarantee)
         if held.value.b <= (guarantee.value * (1 + TIE)).b:  # exactly enough noise is a tie
-            found.append(Repair("Enough noise; less may do.", repaired, guarantee, deviation))
-    return tuple(found)
+            yield Repair("Enough noise; less may do.", repaired, guarantee, deviation)
+
+    return tuple(repair for each in noises for repair in writable(partial(proved, *each)))
+
+
+def _more(
+    own: Mahalanobis, pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricDP
+) -> tuple[Mahalanobis, float]:
+    """More of the same Mahalanobis noise, and its standard deviation."""
+    over = iv.mpf(loss_per_unit(pipeline, neighbours, guarantee).value.b) / guarantee.value
+    enough = replace(own, scale=number(double_above(own.scale * over))) if over.b < INFINITY else own
+    return enough, enough.deviation(pipeline.output_regions()[pipeline.noise_positions[0]].region.dim)
 
 
 def _noises(dim: int, diameter: Number, guarantee: Other) -> list[tuple[Stage, float]]:

@@ -318,7 +318,12 @@ def _delta_on_grid(loss: PrivacyLoss, epsilon: Number) -> Number:
         upper = loss.composed("delta-up", step, epsilon=down(epsilon)).delta(epsilon, upper=True)
         return between(maximum(ZERO, exactly(lower)), minimum_one(exactly(upper)))
 
-    return _refined(loss, bounds, CLOSE_DELTA)
+    found = _refined(loss, bounds, CLOSE_DELTA)
+    if found.a > 0:
+        return found
+    # The losses span too much for a grid. One of the coordinates alone shows no more than all of them.
+    alone = maximum(ZERO, *(component.delta(epsilon) for component, _ in loss.components))
+    return between(alone, found) if alone.a <= found.b else found
 
 
 def _epsilon_on_grid(loss: PrivacyLoss, delta: Number) -> Number:

@@ -7,12 +7,15 @@ only if the claim is refuted with 0.1% less noise.
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
 from dpassay.core.guarantee import ApproxDP, EpsilonDelta, Guarantee, PureDP, make_guarantee
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.normal import gaussian_sigma
 from dpassay.core.numbers import INFINITY, TIE, Number, double_above, double_below, iv, middle, number, up
 from dpassay.core.roots import falling_root
+from dpassay.errors import InputError
 from dpassay.exact import calibrate
 from dpassay.exact.additive_noise import additive_uppers
 from dpassay.exact.analysis import analyse, dropped_share, region_at
@@ -35,6 +38,7 @@ from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.scaling import Clip
 from dpassay.pipeline.syntax import NORMS
 
+T = TypeVar("T")
 USUAL_DELTA = "1e-6"
 LESS, MORE = iv.mpf("0.999"), iv.mpf("1.001")
 
@@ -86,10 +90,24 @@ def find_repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: EpsilonD
     if scores_kept(pipeline, positions[0]):
         return _without_top_k(task)
     if not Steps.of(pipeline).plain and not isinstance(stage, Choice):
-        proposals: Iterable[_Proposal] = _for_all_steps(task)
+        proposals = writable(lambda: _for_all_steps(task))
+    elif isinstance(stage, Additive | Radial | BoundedLaplace):
+        proposals = _additive(task)
     else:
-        proposals = _additive(task) if isinstance(stage, Additive | Radial | BoundedLaplace) else _discrete(task)
-    return tuple(_worded(proposal, neighbours) for proposal in proposals if _holds(proposal.repair, neighbours))
+        proposals = writable(lambda: _discrete(task))
+
+    def proved(proposal: _Proposal) -> Iterable[Repair]:
+        return (_worded(one, neighbours) for one in (proposal,) if _holds(one.repair, neighbours))
+
+    return tuple(repair for proposal in proposals for repair in writable(partial(proved, proposal)))
+
+
+def writable(find: Callable[[], Iterable[T]]) -> list[T]:
+    """What is found; nothing if its numbers are too large or too small to be written."""
+    try:
+        return list(find())
+    except (InputError, ArithmeticError, ValueError):
+        return []
 
 
 def _as_written(pipeline: Pipeline) -> Pipeline:
@@ -194,18 +212,19 @@ def _for_all_steps(task: _Task) -> Iterable[_Proposal]:
     yield _Proposal(Repair(advice, task.with_noise(found), task.guarantee, deviation))
 
 
-def _additive(task: _Task) -> Iterable[_Proposal]:
+def _additive(task: _Task) -> list[_Proposal]:
     """Laplace, radial and Gaussian noise for the region, the kind that was used first."""
-    laplace, gaussian = [_laplace(task)], [_gaussian(task)]
-    most = laplace[0].repair.deviation
-    assert most is not None
-    radial = [each for each in _radial(task) if isinstance(task.stage, Radial) or (each.repair.deviation or 0) < most]
+    laplace, gaussian = writable(lambda: [_laplace(task)]), writable(lambda: [_gaussian(task)])
+    most = max((each.repair.deviation or 0.0 for each in laplace), default=math.inf)
+    radial = writable(lambda: _radial(task))
+    radial = [each for each in radial if isinstance(task.stage, Radial) or (each.repair.deviation or 0) < most]
+    sharper = writable(lambda: _sharper_clip(task, most))
     pure = isinstance(task.guarantee, PureDP)
     if isinstance(task.stage, Radial):
-        return [*radial, *laplace, *_sharper_clip(task, most), *gaussian]
+        return [*radial, *laplace, *sharper, *gaussian]
     if not pure and isinstance(getattr(task.stage, "noise", None), Gaussian):
-        return [*gaussian, *laplace, *_sharper_clip(task, most)]
-    return [*laplace, *radial, *_sharper_clip(task, most), *gaussian]
+        return [*gaussian, *laplace, *sharper]
+    return [*laplace, *radial, *sharper, *gaussian]
 
 
 def _laplace(task: _Task) -> _Proposal:

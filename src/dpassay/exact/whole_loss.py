@@ -6,7 +6,7 @@ docs/proofs/discrete-laplace.md and docs/proofs/discrete-gaussian.md.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -123,17 +123,25 @@ class DiscreteLaplaceLoss:
 
     def cells(self, step: float, stride: int, upper: bool) -> Cells:
         """The outputs 0 to k, with those beyond moved to these; if there are many, several in one cell."""
-        k, a, side = self.shift, self._ratio, up if upper else down
-        edges = np.unique(np.linspace(1, k, min(k, _MOST_CELLS), dtype=np.int64)).tolist()
-        mass, ends = [1 / (1 + a)], [(0, 0)]
-        for first, after in pairwise(edges):
-            mass.append(a**first * (1 - a ** (after - first)) / (1 + a))
-            ends.append((first, after - 1))
-        mass.append(a**k / (1 + a))
-        ends.append((k, k))
-        high, low = ([side((k - 2 * pair[i]) / self.scale) for pair in ends] for i in (0, 1))
-        centre = [side((k - first - last) / self.scale) for first, last in ends]
-        return Cells(np.array([side(each) for each in mass]), np.array(centre), np.array(low), np.array(high))
+        return _laplace_cells(self.shift, self.scale, upper)
+
+
+@lru_cache(maxsize=16)  # of the same loss on several grids
+def _laplace_cells(k: int, scale: Number, upper: bool) -> Cells:
+    """Cells of equal numbers of outputs, and near 0, where almost all of them may be, cells of equal ratios."""
+    a, side = iv.exp(-1 / scale), up if upper else down
+    if k <= _MOST_CELLS:
+        edges = list(range(1, k + 1))
+    else:
+        even, near = (spaced(1, k, _MOST_CELLS // 2).astype(np.int64) for spaced in (np.linspace, np.geomspace))
+        edges = np.unique(np.concatenate([even, near[near < k], [k]])).tolist()
+    least = iv.exp(-k / scale)
+    tails = [iv.exp(-first / scale) for first in edges[:-1]] + [least]
+    mass = [1 / (1 + a), *((tail - after) / (1 + a) for tail, after in pairwise(tails)), least / (1 + a)]
+    ends = [(0, 0), *((first, after - 1) for first, after in pairwise(edges)), (k, k)]
+    high, low = ([side((k - 2 * pair[i]) / scale) for pair in ends] for i in (0, 1))
+    centre = [side((k - first - last) / scale) for first, last in ends]
+    return Cells(np.array([side(each) for each in mass]), np.array(centre), np.array(low), np.array(high))
 
 
 @dataclass(frozen=True)

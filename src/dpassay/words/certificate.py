@@ -12,7 +12,7 @@ import numpy as np
 
 from dpassay.core.guarantee import MetricDP
 from dpassay.core.numbers import as_written
-from dpassay.errors import CertificateError, DpassayError, InputError
+from dpassay.errors import CertificateError, InputError
 from dpassay.evidence.verifier.words import MOST_FOR_ALL_PAIRS, SCHEMA, check_words
 from dpassay.evidence.word_witness import WordWitness
 from dpassay.words.mechanisms import TEM, CusText, ScoredWords
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dpassay.words.judge import Treatment
 
 Data = dict[str, Any]
-_SLACKS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
+_SLACKS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-5, 1e-3, 0.1, 0.5)
 
 
 def certify_words(verdict: Verdict) -> Data:
@@ -59,7 +59,10 @@ def certify_words(verdict: Verdict) -> Data:
             "most "
             f"{MOST_FOR_ALL_PAIRS:,} words"
         )
-    raise DpassayError(f"the verifier cannot show that the claim is {verdict.word}: please report this bug in dpassay")
+    raise InputError(
+        f"no certificate is written: the verifier, whose arithmetic is coarser, cannot confirm that the claim is "
+        f"{verdict.word}"
+    )
 
 
 def _claim(verdict: Verdict, treated: Treatment) -> Data:
@@ -88,6 +91,7 @@ def _evidence(verdict: Verdict, treated: Treatment) -> Iterator[Data]:
         yield {"kind": "triangle inequality"}
         for slack in (0.0, *_SLACKS):
             yield {"kind": "all pairs", "at_most": repr(verdict.value.upper * (1 + slack))}
+        yield {"kind": "all pairs", "at_most": as_written(verdict.guarantee.value)}
         return
     seen = verdict.witness
     assert isinstance(seen, WordWitness)

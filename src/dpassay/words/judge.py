@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpassay.compute.word_gaps import distances
 from dpassay.core.guarantee import Guarantee, MetricDP, PureDP
 from dpassay.core.interval import Interval, outward
 from dpassay.core.neighbours import Neighbours
@@ -153,15 +154,16 @@ def judge(mechanism: WordMechanism, claimed: PureDP | MetricDP, rules: Rules, de
         return _given_away(Treatment(mechanism, rules), claimed, *given_away)
     if all(rules.rule_of(word, mechanism.vocabulary) == "dropped" for word in mechanism.vocabulary.words):
         raise InputError("every word of the vocabulary is dropped: there is no output to judge")
-    replaced = rules.replaced(mechanism.vocabulary)
+    replaced, outside = rules.replaced(mechanism.vocabulary), rules.replaces_others
     if isinstance(treated, ScoredWords):
         treated = replace(treated, uniform=tuple(sorted({*treated.uniform, *replaced})))
         metric = claimed.metric if isinstance(claimed, MetricDP) else "l2"
-        found = worst_pairs(treated, metric, claimed.epsilon, device, outside=rules.unknown == "replaced")
+        found = worst_pairs(treated, metric, claimed.epsilon, device, outside=outside)
     elif isinstance(treated, CusText):
         if replaced:
             raise InputError("custext cannot be checked with words that are replaced uniformly: use copied or dropped")
-        found = worst_in_groups(treated, claimed.metric if isinstance(claimed, MetricDP) else "l2", claimed.epsilon)
+        metric = claimed.metric if isinstance(claimed, MetricDP) else "l2"
+        found = worst_in_groups(treated, metric, claimed.epsilon, outside)
     else:
         raise InputError(f"{type(mechanism).__name__} has no exact analysis; santext, custext and tem have one")
     return _decided(Treatment(mechanism, rules), treated, claimed, found)
@@ -219,11 +221,17 @@ def _given_away(subject: Treatment, claimed: PureDP | MetricDP, kind: str, rule:
     seen = f"{x!r} is always left out, and {y!r} never is, which the length of the text reveals"
     if rule == "copied":
         seen = f"{x!r} always comes out as {x!r}, and {y!r} never does"
+    why, apart, words = "no finite epsilon covers that", None, subject.mechanism.vocabulary
+    if isinstance(claimed, MetricDP) and x in words and y in words:
+        first, second = (words.vectors[[words.words.index(word)]] for word in (x, y))
+        apart = float(distances(first, second, claimed.metric)[0, 0])
+    elif isinstance(claimed, MetricDP):
+        why = "they have no vectors, so no distance, and whatever finite one they are given, no epsilon covers that"
     return Refuted(
         _judged(subject, claimed),
         Bounds(Interval(math.inf, math.inf, EVERY_PAIR, EVERY_PAIR), least_delta=1.0),
-        f"{claimed} fails: {kind} are {rule}. {seen}: no finite epsilon covers that.",
-        ExactEvidence(witness=WordWitness(x, y, output, sure, never, None), theorems=(Theorem.VOCABULARY,)),
+        f"{claimed} fails: {kind} are {rule}. {seen}: {why}.",
+        ExactEvidence(witness=WordWitness(x, y, output, sure, never, apart), theorems=(Theorem.VOCABULARY,)),
     )
 
 

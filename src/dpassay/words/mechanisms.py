@@ -28,6 +28,8 @@ SQUARED = "squared-l2"
 DISTANCES = (*METRICS, SQUARED)
 BETA = 0.001  # with the default γ, all words beyond it together have at most about this probability
 
+SHORTEST = 1e-140  # squares of smaller numbers vanish in doubles
+
 
 @dataclass(frozen=True, eq=False)
 class WordMechanism:
@@ -257,9 +259,12 @@ MECHANISMS: dict[str, type[WordMechanism]] = {kind.name: kind for kind in (SanTe
 
 def need_directions(vocabulary: Vocabulary) -> None:
     """Refuse angles if a vector has no direction."""
-    lost = np.flatnonzero(~vocabulary.vectors.any(axis=1))
+    lost = np.flatnonzero(abs(vocabulary.vectors).max(axis=1) < SHORTEST)
     if lost.size:
-        raise InputError(f"the vector of {vocabulary.words[lost[0]]!r} is zero and has no angle: use another distance")
+        short = "zero" if not vocabulary.vectors[lost[0]].any() else "too short"
+        raise InputError(
+            f"the vector of {vocabulary.words[lost[0]]!r} is {short} and has no angle: use another distance"
+        )
 
 
 def log_sum(scores: Array) -> Array:

@@ -73,12 +73,25 @@ class Rules:
                 first, second = [word for word in unheard if word not in vocabulary][:2]
             else:
                 first, second = ("the", "of") if field.name == "stop_words" else ("1984", "2001")
+                first, second = self._known(field.name, rule, vocabulary) or (first, second)
             if rule == "dropped":
                 second = next((word for word in vocabulary.words if not self._stated(word)), second)
                 if self.rule_of(second, vocabulary) == "dropped":
                     continue  # every word is dropped: nothing is ever output
             return KINDS[field.name], rule, first, second
         return None
+
+    def _known(self, kind: str, rule: str, vocabulary: Vocabulary) -> tuple[str, str] | None:
+        """Words of a kind that have vectors, and so a distance: two copied ones, or a dropped one and any other."""
+        words = [word for word in vocabulary.words if kind_of(word) == kind]
+        if rule == "dropped":
+            return (words[0], "of" if kind == "stop_words" else "2001") if words else None
+        return (words[0], words[1]) if len(words) > 1 else None
+
+    @property
+    def replaces_others(self) -> bool:
+        """Whether some words outside the vocabulary are replaced uniformly: there are other numbers than its own."""
+        return "replaced" in (self.unknown, self.stop_words, self.numbers)
 
     def _stated(self, word: str) -> bool:
         return kind_of(word) is not None and getattr(self, str(kind_of(word))) is not None

@@ -262,7 +262,8 @@ class _Blocks:
             self.held[block] = apart
         scores = self.mechanism.row_scores(apart, block.start)
         if self.single is not None:
-            self.single[block] = scores
+            with np.errstate(over="ignore"):  # scores that single precision cannot hold are refused
+                self.single[block] = scores
         return log_sum(scores), scores.min(axis=1), scores.max(axis=1)
 
     def _apart(self, i: slice, j: slice, metric: str) -> Array:

@@ -478,3 +478,12 @@ def test_a_metric_guarantee_cannot_be_composed() -> None:
         composition.compose(MetricDP(1, "l2"))
     with pytest.raises(InputError, match="got 'foo=1'"):
         composition.compose("foo=1")
+
+
+def test_a_record_more_and_a_record_replaced_are_not_composed() -> None:
+    """Two data sets of different sizes are not of the same size, so no pair has both losses."""
+    poisson, fixed = "poisson(0.1) | clip(l2, 1) | gaussian(2)", "subsample(10, 100) | clip(l2, 1) | gaussian(2)"
+    for other in (fixed, "shuffle(4) | clip(l2, 1) | gaussian(2)"):
+        with pytest.raises(InputError, match="no two data sets are both"):
+            composition.compose(poisson, other, dim=2)
+    assert composition.compose(poisson, poisson, dim=2).count == composition.compose(fixed, fixed, dim=2).count == 2

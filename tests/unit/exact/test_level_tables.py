@@ -7,8 +7,8 @@ import pytest
 
 from dpassay.core.numbers import middle, number
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.lattice import ALL_WORK, limited, spend
 from dpassay.evidence.verifier.levels import _KEPT, _coarse, _few, _Start, log_delta
+from dpassay.evidence.verifier.work import ALL_WORK, limited, spend
 from dpassay.exact.level_tables import JOINED, Levels, _joined, few_and_many, others
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Laplace

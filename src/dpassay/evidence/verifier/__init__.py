@@ -10,6 +10,7 @@ See docs/certificate.md for the format, what is checked, and what a check cannot
 - replay.py: the steps, one by one
 - words.py, word_vectors.py: certificates about mechanisms that replace words
 - numbers.py, normal.py, binomial.py, lattice.py, fourier.py, losses.py: certified values of δ(ε)
+- work.py: how much work and memory a certificate may take, whatever is in it
 
 A new stage needs an entry in text.py and one in rules.py, and in pairs.py if pairs go through it; a new noise one in
 text.py and one in noises.py.

@@ -20,6 +20,7 @@ from dpassay.evidence.verifier.numbers import (
     middle,
     positive_part,
 )
+from dpassay.evidence.verifier.work import KEPT_NUMBER, count_number, spend
 
 Group: TypeAlias = tuple[Number, Number, int]  # P(1) under the first law and under the second, and how many bits
 _ENOUGH, _ALIKE = iv.mpf("1e-45"), iv.mpf("1e-40")
@@ -30,6 +31,7 @@ _MOST_SUMS, _MOST_BITS = 20_000, 20_000
 
 def log_factorial(n: int) -> Number:
     """ln n!; the last ten digits that mpmath gives are not relied on."""
+    count_number(16)
     return iv.loggamma(iv.mpf(n + 1)) * _NEAR_ONE
 
 
@@ -148,6 +150,7 @@ def _outcomes(p: Number, q: Number, n: int) -> list[tuple[float, Number, Number]
     up = middle(log(p / q))
     if (1 - p).b <= 0:  # all are 1
         return [(n * up, p**n, q**n)]
+    spend(n * KEPT_NUMBER)
     down, odds, found = middle(log((1 - p) / (1 - q))), (p / (1 - p), q / (1 - q)), []
     a, b = (1 - p) ** n, (1 - q) ** n
     for k in range(n + 1):  # each from the previous one

@@ -3,12 +3,13 @@
 import numpy as np
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.lattice import Grid, Laplace, spend
+from dpassay.evidence.verifier.lattice import Grid, Laplace
 from dpassay.evidence.verifier.losses import Curve, Loss, Summed, Worst, bits_loss, loss_at_zero, pure_loss
 from dpassay.evidence.verifier.numbers import ZERO, Number, above, at_most_one, below, hull, iv, largest, smallest
 from dpassay.evidence.verifier.pairs import Pair, same
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import INFINITE, Shape, Stage, diameter, largest_norm
+from dpassay.evidence.verifier.work import spend
 
 _EVEN = iv.mpf("1e-40")
 _CELLS = 1 << 13

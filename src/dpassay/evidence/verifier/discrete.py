@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
 from operator import le
 
 from dpassay.errors import CertificateError
@@ -238,18 +238,19 @@ def top_k_chances(stage: Stage, pair: Pair) -> list[tuple[Number, Number]]:
 
 
 def _largest_first(values: list[Number], counts: list[int], k: int) -> list[int]:
-    """How many coordinates of each block are among the k largest."""
-    kept = []
-    for i, (value, count) in enumerate(zip(values, counts, strict=True)):
-        ahead = 0
-        for j, other in enumerate(values):
-            if j == i:
-                continue
-            equal = value.a == value.b == other.a == other.b
-            if not (equal or other.a > value.b or other.b < value.a):
-                raise CertificateError("it is not known which of two scores is larger")
-            ahead += counts[j] if other.a > value.b or (equal and j < i) else 0
-        kept.append(max(0, min(count, k - ahead)))
+    """How many coordinates of each block are among the k largest; of equal scores the first ones come first.
+
+    If neighbours in this order are known to be equal, or to be larger and smaller, so are all others.
+    """
+    order = sorted(range(len(values)), key=lambda i: values[i].a, reverse=True)  # which keeps the order of equal ones
+    for i, j in pairwise(order):
+        value, other = values[i], values[j]
+        if not (value.a == value.b == other.a == other.b or value.a > other.b):
+            raise CertificateError("it is not known which of two scores is larger")
+    kept, ahead = [0] * len(values), 0
+    for i in order:
+        kept[i] = max(0, min(counts[i], k - ahead))
+        ahead += counts[i]
     return kept
 
 

@@ -11,8 +11,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.evidence.verifier.lattice import spend
 from dpassay.evidence.verifier.numbers import Number, above, at_most_one, iv
+from dpassay.evidence.verifier.work import spend
 
 Array = NDArray[np.float64]
 _CELLS, _SQUARES, _CUT = 500, 180, 1e4

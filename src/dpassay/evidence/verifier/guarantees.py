@@ -35,8 +35,9 @@ from dpassay.evidence.verifier.numbers import (
 )
 from dpassay.evidence.verifier.reading import Guarantee, Step
 from dpassay.evidence.verifier.steps import Basic
+from dpassay.evidence.verifier.work import spend
 
-_WORK = 1 << 18  # of one divergence or one δ, in the units of `lattice.spend`
+_WORK = 1 << 18  # of one divergence or one δ, in the units of `spend`
 
 
 # ── Rényi divergences ───────────────────────────────────────────────────────────────────────────
@@ -47,7 +48,7 @@ def divergence(loss: Loss, order: Number, upper: bool) -> Number:
 
     From above, ε-DP alone implies a bound; for several losses, each of which may dominate at a different ε, only that.
     """
-    lattice.spend(_WORK)
+    spend(_WORK)
     if not upper:
         return _of_pair(loss, order)
     found = pure_divergence(loss.pure, order)
@@ -113,7 +114,7 @@ def _part(part: lattice.Part, order: Number) -> Number:
     total = -INF
     if isinstance(part, lattice.Rungs):
         atoms = [(part.unit * (part.start + i), chance) for i, chance in enumerate(part.chances)]
-        lattice.spend(len(atoms) << 13)  # numbers of 60 digits
+        spend(len(atoms) << 13)  # numbers of 60 digits
     else:
         atoms = list(part.atoms)
     for loss, chance in atoms:
@@ -194,7 +195,7 @@ def _stays_below(loss: Loss, points: tuple[Number, ...], mu: Number) -> bool:
         raise CertificateError("the points must go from 0 to the largest loss")
     at = []
     for epsilon in points:
-        lattice.spend(_WORK)
+        spend(_WORK)
         delta = ZERO if epsilon is points[-1] else iv.mpf(loss.delta(iv.mpf(epsilon.a), True).b)
         at.append((epsilon, delta))
     return all(_cell_below(start, end, mu) for start, end in pairwise(at))

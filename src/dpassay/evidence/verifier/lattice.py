@@ -12,9 +12,7 @@ repeated squaring. All numbers are non-negative, so a sum of k products has a re
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TypeAlias
@@ -35,38 +33,14 @@ from dpassay.evidence.verifier.numbers import (
     middle,
     whole_part,
 )
+from dpassay.evidence.verifier.work import spend
 
 Array: TypeAlias = NDArray[np.float64]
 _U = 2.0**-53
 _TINY = 1e-290  # what subnormal doubles can hide
 _CUT = 1e-22
 MOST_CELLS = 1 << 15  # of one coordinate
-ALL_WORK = 3 << 31  # products of doubles in one certificate: 30 seconds at most
-_OF_A_CELL = 1 << 13  # the cost of a 60-digit number, in such products
-_LEFT: ContextVar[tuple[list[int], set[Hashable]] | None] = ContextVar("_LEFT", default=None)
-
-
-@contextmanager
-def limited(parts: int = 1) -> Iterator[None]:
-    """Refuse more work than is allowed in total, divided by `parts`, until the end of the block."""
-    token = _LEFT.set(([ALL_WORK // parts], set()))
-    try:
-        yield
-    finally:
-        _LEFT.reset(token)
-
-
-def spend(work: int, once: Hashable = None) -> None:
-    """Count work, and refuse it if it is too much; outside of `limited` each piece is judged on its own.
-
-    Work with a name is counted once, as its result is kept.
-    """
-    left, counted = _LEFT.get() or ([ALL_WORK], set())
-    if once is None or once not in counted:
-        left[0] -= work
-    counted.add(once)
-    if left[0] < 0:
-        raise CertificateError("the evidence of this certificate takes too long to be checked: its grids are too fine")
+_OF_A_CELL = 1 << 11  # what is kept of a cell, beyond the numbers that count themselves
 
 
 @dataclass(frozen=True)
@@ -249,6 +223,7 @@ class Composed:
     def delta(self, epsilon: Number, upper: bool) -> Number:
         """A bound on δ(ε)."""
         step, weights = middle(self.step), self.weights
+        spend(len(weights.mass) << 3)
         base = middle(weights.origin - epsilon)
         steps = (weights.start + np.arange(len(weights.mass))) * step
         slack = 8 * _U * (abs(base) + abs(float(steps[0])) + abs(float(steps[-1])))

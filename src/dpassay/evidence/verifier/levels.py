@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.lattice import spend
 from dpassay.evidence.verifier.numbers import ONE, Number, above, at_most_one, below, iv
+from dpassay.evidence.verifier.work import make_room, spend
 
 Array = NDArray[np.float64]
 Tables = dict[int, list[Array]]  # by the largest level, and by how many coordinates more than one are left out
@@ -23,8 +23,7 @@ _FEW, _UNIT = 40, 4
 _WIDTH = 8  # costs that share a column; also how many tables a level has where coordinates are counted
 _ROUNDS = 640  # how often what is largest is looked at more closely; half as often if coordinates are not counted
 _NORM = 24.0  # beyond it the table would be too coarse to be worth its time
-_ETA = 2.0**-53
-_MORE = 1e-9
+_ETA, _MORE = 2.0**-53, 1e-9
 _KEPT = 1024  # results, more than a single certificate has room for: the work of each is counted once
 _FOUND: dict[tuple[float, int, float, float], float] = {}  # of the last tables, as files often repeat a step
 
@@ -41,9 +40,7 @@ class Ladder:
     def delta(self, epsilon: Number, upper: bool) -> Number:
         norm, at = above(self.norm), below(epsilon)
         if not 1e-6 < norm <= _NORM or self.dim < 2:
-            raise CertificateError(
-                f"levels are for norms of a shift from 1e-6 to {_NORM:g} scales, and two or more coordinates"
-            )
+            raise CertificateError(f"levels are for norms from 1e-6 to {_NORM:g} scales, and two or more coordinates")
         if at < 0 or at > above(self.pure):
             return ONE
         return at_most_one(iv.exp(iv.mpf(log_delta(norm, self.dim, self.tilt, at))))
@@ -72,6 +69,12 @@ class Steps:
 
     def cost(self, level: int) -> int:
         return level**2 + self.price
+
+    @property
+    def room(self) -> int:
+        """At least as many doubles as all tables have."""
+        each, counts = (1, 1) if self.limit == math.inf else (_WIDTH, int(self.limit))
+        return (self.last + 1) * self.most * (len(self.levels) * each // _WIDTH + 1 + 2 * counts)
 
     @property
     def pairs(self) -> list[tuple[int, ...]]:
@@ -105,6 +108,7 @@ def log_delta(norm: float, dim: int, tilt: float, epsilon: float) -> float:
         ladder = _many(g, steps, dim, last, multipliers, price)
     key = norm, dim, tilt, epsilon
     spend(ladder.work, key)  # also if another certificate had it, so that a verdict does not depend on what came before
+    make_room(ladder.room)
     if key not in _FOUND:
         _FOUND.update({key: _least(ladder, epsilon / g)})
         for old in list(_FOUND)[:-_KEPT]:
@@ -389,8 +393,8 @@ def _small(y: Array, more: Array, tau: float, smooth: float) -> Array:
     for _ in range(60):
         variance = first + more + theta / 6 * np.log((variance - less) / (first - less))
     sigma = np.sqrt(variance * (1 + 1e-12))
-    erfc = np.frompyfunc(math.erfc, 1, 1)
     near, far = ((y / sigma + end) / math.sqrt(2) for end in (-sigma / 2, sigma / 2))
-    one = np.exp(-y / 2) / 2 * np.asarray(erfc(near), dtype=float)
-    other = np.exp(y / 2) / 2 * np.asarray(erfc(far), dtype=float)
+    for row in (*near, *far):  # one at a time, as Python's numbers take four times the memory
+        row[:] = list(map(math.erfc, row.tolist()))
+    one, other = np.exp(-y / 2) / 2 * near, np.exp(y / 2) / 2 * far
     return np.asarray(one - other + 64 * _ETA * (1 + (y / sigma + sigma / 2) ** 2) * one + 1e-290)

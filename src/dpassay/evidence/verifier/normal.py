@@ -9,10 +9,12 @@ import math
 from mpmath.libmp import from_man_exp, round_ceiling, round_floor, to_fixed
 
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, around, hull, iv, middle
+from dpassay.evidence.verifier.work import count_number
 
 _SERIES_BELOW = 6
 _HALF = iv.mpf("0.5")
 _BITS = 260
+_FARTHEST = iv.mpf(2**64)
 
 
 def tail(z: Number) -> Number:
@@ -29,6 +31,9 @@ def _tail_at(z: Number) -> Number:
         return 1 - _tail_at(-z)
     if z.b == INF:
         return ZERO
+    count_number(32)
+    if z.a > _FARTHEST:  # φ(z)(1/z − 1/z³) < P(Z > z) < φ(z)/z, without the digits of z before the point
+        return _density(z) * hull((1 - 1 / z**2) / z, 1 / z)
     return _HALF - _density(z) * _series(z) if z.b < _SERIES_BELOW else _density(z) * mills(z)
 
 

@@ -15,9 +15,13 @@ from typing import Any, TypeAlias, TypeVar
 
 from mpmath.ctx_iv import MPIntervalContext
 from mpmath.libmp import (
+    finf,
     from_float,
+    from_man_exp,
     from_rational,
+    fzero,
     mpf_cmp,
+    mpi_exp,
     round_ceiling,
     round_floor,
     round_nearest,
@@ -25,10 +29,47 @@ from mpmath.libmp import (
     to_int,
 )
 
+from dpassay.errors import CertificateError
+from dpassay.evidence.verifier.work import count_number, spend
+
 Number: TypeAlias = Any  # an interval of the context below; mpmath has no types
 T = TypeVar("T")
 
-iv = MPIntervalContext()
+_LARGEST_POWER = 64  # bits before the point of what is raised to a power of e; beyond it ends are 0 or infinite
+_MOST_BITS = 1 << 12  # of an integer
+_FEW_BITS = 64
+
+
+class _Counted(MPIntervalContext):  # type: ignore[misc]
+    """Interval arithmetic whose every operation is counted, and takes about the same time for numbers of any size."""
+
+    def make_mpf(self, ends: Any) -> Number:
+        """A number from its ends: all operations end here."""
+        count_number()
+        return super().make_mpf(ends)
+
+    def _init_builtins(self) -> None:
+        super()._init_builtins()
+        self.exp = self._exp
+
+    def _exp(self, value: Number) -> Number:
+        """e to a number. Exact powers of huge numbers would need as many digits as these have bits."""
+        count_number(4)
+        low, high = self.convert(value)._mpi_
+        near = _clamped(low), _clamped(high)
+        least, most = mpi_exp(near, self.prec)
+        vanishes, unbounded = near[0] != low and low[0], near[1] != high and not high[0]
+        return self.make_mpf((fzero if vanishes else least, finf if unbounded else most))
+
+
+def _clamped(end: Any) -> Any:
+    """An end of an interval, or the number of its sign from which on powers of e are not computed."""
+    sign, mantissa, exponent, bits = end
+    far = mantissa and exponent + bits > _LARGEST_POWER
+    return from_man_exp(-1 if sign else 1, _LARGEST_POWER) if far else end
+
+
+iv = _Counted()
 iv.dps = 60
 
 ZERO: Number = iv.mpf(0)
@@ -276,12 +317,23 @@ def above(value: Number) -> float:
 
 def whole_part(value: Number) -> int:
     """The largest integer that the upper end reaches."""
-    return int(to_int(value._mpi_[1], round_floor))
+    return _whole(value._mpi_[1])
 
 
 def least_whole_part(value: Number) -> int:
     """The largest integer that the lower end reaches: the whole part of all numbers in between is at least this."""
-    return int(to_int(value._mpi_[0], round_floor))
+    return _whole(value._mpi_[0])
+
+
+def _whole(end: Any) -> int:
+    """An end rounded down; an integer of very many digits is refused, before it is written out."""
+    _, mantissa, exponent, bits = end
+    size = exponent + bits if mantissa else 0
+    if size > _MOST_BITS:
+        raise CertificateError(f"an integer of more than {_MOST_BITS} bits is needed")
+    if size > _FEW_BITS:
+        spend(size << 14)  # powers of this order
+    return int(to_int(end, round_floor))
 
 
 def rounded_up(value: Number) -> int:

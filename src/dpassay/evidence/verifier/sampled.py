@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.lattice import Array, Grid, spend
+from dpassay.evidence.verifier.lattice import Array, Grid
 from dpassay.evidence.verifier.normal import gaussian_delta, tail
 from dpassay.evidence.verifier.numbers import (
     INF,
@@ -29,9 +29,11 @@ from dpassay.evidence.verifier.numbers import (
     positive_part,
     smallest,
 )
+from dpassay.evidence.verifier.work import spend
 
 _U = 2.0**-53
 _MOST = 1 << 21  # cells, or places of a window
+_PIECE = 1 << 14
 _CUT = 500.0  # larger exponents are capped here
 _FAR = 50.0  # standard deviations; a lattice adds nothing for the losses of larger moves
 
@@ -124,7 +126,10 @@ def largest_at(curve: Curve, epsilon: float, upper: bool) -> float:
 def _normal_cells(edges: Array, mean: float) -> tuple[Array, Array]:
     """The probabilities of N(mean, 1) between edges, the first −∞ and the last ∞: from below and from above."""
     z = edges - mean
-    tails = np.array(list(map(math.erfc, (np.abs(z) / math.sqrt(2)).tolist()))) / 2
+    tails = np.abs(z) / math.sqrt(2)
+    for start in range(0, len(tails), _PIECE):  # Python's numbers take four times the memory
+        tails[start : start + _PIECE] = list(map(math.erfc, tails[start : start + _PIECE].tolist()))
+    tails /= 2
     with np.errstate(invalid="ignore"):
         lost = np.where(tails > 0, 10 * _U * (1 + z * z) * tails, 0.0) + 1e-300
     signs = np.where(z < 0, 1.0, -1.0)
@@ -148,7 +153,7 @@ def _cells(rate: float, mu: float, order: str, step: float, shifted: bool) -> tu
     last = math.ceil((float(rise) - start) / step)
     if not 1 <= last <= _MOST:
         raise CertificateError("the grid's step must divide a loss into cells, and not into too many")
-    spend(400 * last)
+    spend((800 if order == "both" else 400) * last)
     if order == "both":
         gaps = (np.arange(-last, last + 1) + (0.5 if shifted else 0.0)) * step
         half = np.abs(gaps) / 2
@@ -272,13 +277,13 @@ def _window(mass: Array, count: int, rate: float) -> tuple[int, int]:
     return math.floor(low), points
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)  # curves of up to 32 MB
 def _upper(rate: float, mu: float, order: str, count: int, step: float, tilt: float) -> Curve:
     lowest, blur, (_, most, least, _) = _cells(rate, mu, order, step, False)
     return spread_sum(lowest, blur, most, least, count, step, tilt)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)
 def _lower(rate: float, mu: float, order: str, count: int, step: float, tilt: float) -> Curve:
     _, _, (first, _, _, second) = _cells(rate, mu, order, step, True)
     return numbered_sum(first, second, count, step, tilt)

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier import lattice
-from dpassay.evidence.verifier.lattice import Array, Grid, spend
+from dpassay.evidence.verifier.lattice import Array, Grid
 from dpassay.evidence.verifier.losses import Loss, Summed, Worst
 from dpassay.evidence.verifier.numbers import (
     ZERO,
@@ -29,6 +29,7 @@ from dpassay.evidence.verifier.numbers import (
     smallest,
 )
 from dpassay.evidence.verifier.sampled import Curve, largest_at, numbered_sum, spread_sum
+from dpassay.evidence.verifier.work import spend
 
 _U = 2.0**-53
 _MOST = 1 << 21  # cells

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.lattice import spend
 from dpassay.evidence.verifier.losses import Curve, Loss, pure_loss
 from dpassay.evidence.verifier.numbers import ONE, ZERO, Number, above, below, hull, is_point, iv, middle, smallest
 from dpassay.evidence.verifier.pairs import Pair
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import Shape, Stage, power_sum
+from dpassay.evidence.verifier.work import spend
 
 Array: TypeAlias = NDArray[np.float64]
 _CELLS = 1 << 14

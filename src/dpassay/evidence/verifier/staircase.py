@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.lattice import Grid, Rungs, spend
+from dpassay.evidence.verifier.lattice import Grid, Rungs
 from dpassay.evidence.verifier.losses import Curve, Loss, Outcomes, Summed, pure_loss
 from dpassay.evidence.verifier.numbers import (
     ONE,
@@ -20,6 +20,7 @@ from dpassay.evidence.verifier.numbers import (
 from dpassay.evidence.verifier.pairs import Pair, differing
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import INFINITE, Shape, Stage, diameter
+from dpassay.evidence.verifier.work import spend
 
 Sizes = Sequence[tuple[Number, int]]  # how far coordinates move, and how many move that far
 _LISTED = 1024  # steps for which all losses are listed

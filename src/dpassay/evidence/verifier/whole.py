@@ -8,7 +8,7 @@ import numpy as np
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.binomial import Bits, joined
-from dpassay.evidence.verifier.lattice import Grid, Rungs, spend
+from dpassay.evidence.verifier.lattice import MOST_CELLS, Grid, Rungs
 from dpassay.evidence.verifier.losses import FEW_BITS, Curve, Loss, Outcomes, Summed, leak_loss, pure_loss
 from dpassay.evidence.verifier.numbers import (
     INF,
@@ -27,8 +27,11 @@ from dpassay.evidence.verifier.numbers import (
 from dpassay.evidence.verifier.pairs import Pair, differing
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import INFINITE, Shape, Stage, diameter, is_whole, rounded_steps
+from dpassay.evidence.verifier.work import KEPT_NUMBER, spend
 
 _FARTHEST = 10**6  # a distance in one coordinate beyond which losses are not computed
+_MOST_EVENTS = 64
+_PIECE = 1 << 16  # outputs
 Shifts = Mapping[int, int]  # how far coordinates move, and how many move that far
 
 
@@ -99,6 +102,8 @@ def _discrete_laplace(shifts: Shifts, scale: Number, grid: Grid | None) -> Loss:
     if set(moved) == {1}:
         return _steps_of_one(moved[1], scale)
     if sum(moved.values()) > 1:
+        if max(moved) > MOST_CELLS:
+            return _long_moves(moved, scale)
         return Summed(tuple((_rungs(size, scale), count) for size, count in moved.items()), grid)
     size = next(iter(moved))
 
@@ -110,6 +115,24 @@ def _discrete_laplace(shifts: Shifts, scale: Number, grid: Grid | None) -> Loss:
         lambda epsilon: _delta(size, scale, epsilon),
         times=times,
         divergence=lambda order: _laplace_divergence(size, scale, order),
+        attained=True,
+    )
+
+
+def _long_moves(moved: Shifts, scale: Number) -> Loss:
+    """Coordinates that move too far for all outputs between to be listed.
+
+    At δ > 0 they show what the one that moves farthest shows, and no more than their largest loss allows.
+    """
+    pure = sum(size * count for size, count in moved.items()) / scale
+    most = pure_loss(pure)
+    return Curve(
+        pure,
+        lambda epsilon: hull(_delta(max(moved), scale, epsilon), most.delta(epsilon, True)),
+        times=lambda more: _long_moves({size: count * more for size, count in moved.items()}, scale),
+        divergence=lambda order: sum(
+            (count * _laplace_divergence(size, scale, order) for size, count in moved.items()), ZERO
+        ),
         attained=True,
     )
 
@@ -144,6 +167,8 @@ def _delta(size: int, scale: Number, epsilon: Number) -> Number:
     for end in (iv.mpf(epsilon.b), iv.mpf(epsilon.a)):
         best, ratio, rise = (size - end * scale) / 2, iv.exp(-1 / scale), iv.exp(end)
         tried = range(max(0, -whole_part(iv.mpf(-best.a)) - 2), min(size, whole_part(best) + 1) + 1)
+        if len(tried[:_MOST_EVENTS]) == _MOST_EVENTS:
+            raise CertificateError("the event that shows the most is not known precisely enough")
         each = [1 - (ratio ** (m + 1) + rise * ratio ** (size - m)) / (1 + ratio) for m in tried]
         ends.append(ZERO if (size / scale - end).b <= 0 else largest([ZERO, *each]))
     return hull(*ends)
@@ -151,6 +176,7 @@ def _delta(size: int, scale: Number, epsilon: Number) -> Number:
 
 def _rungs(size: int, scale: Number) -> Rungs:
     """Outputs from 0 to the size, those beyond moved to these; the losses are integer multiples of 1/scale."""
+    spend(size * KEPT_NUMBER)
     ratio = iv.exp(-1 / scale)
     chances = [1 / (1 + ratio)]
     inner = (1 - ratio) / (1 + ratio)
@@ -211,7 +237,9 @@ def _one_gaussian(size: int, sigma: Number, grid: Grid | None) -> Loss:
 
     def times(count: int) -> Loss:
         reach = math.ceil(14 * middle(sigma)) + size  # beyond it lies less than e^−90 of the mass
-        spend(reach << 10)
+        if 4 * reach > 2 * MOST_CELLS:
+            raise CertificateError(f"a loss may have at most {2 * MOST_CELLS} values")
+        spend(reach * KEPT_NUMBER)
         chances = [iv.exp(-(t * t) / square) / total for t in range(reach + 1)]
         inside = [one for t in range(reach, -reach - 1, -1) for one in (chances[abs(t)], ZERO)]  # the largest loss last
         rungs = Rungs(size - 2 * reach, tuple(inside[:-1]), size / square)
@@ -259,14 +287,16 @@ def _tail_sum(size: int, square: Number, epsilon: Number) -> Number:
     first = min(last, math.ceil(math.sqrt(110 * doubled)) + 2)
     reach = math.ceil(first + math.sqrt(min(last, 0) ** 2 + 110 * doubled)) + 2
     spend(reach << 4)
-    t = first - np.arange(float(reach))
-    exponents = -t * t / doubled
-    top = float(exponents.max())
-    found = []
-    for end, sign in ((below, -1), (above, 1)):
-        gap = np.maximum(0.0, end(crossing - last) + (last - t))
-        total = float((np.exp(exponents - top) * -np.expm1(-2 * size * gap / doubled)).sum())
-        error = 1e-14 * (1000 + reach * 0.1 + 4 * abs(top))
-        found.append(total * (1 + sign * error) + (reach + doubled) * math.exp(-100) * (sign > 0))
+    nearest = max(0, first - reach + 1) if first > 0 else first  # to 0, of all outputs
+    top = -float(nearest) * float(nearest) / doubled
+    rest, totals = [end(crossing - last) for end in (below, above)], [0.0, 0.0]
+    for start in range(0, reach, _PIECE):  # a part at a time, so that no more memory is needed for more outputs
+        t = first - np.arange(float(start), float(min(start + _PIECE, reach)))
+        worth = np.exp(-t * t / doubled - top)
+        for side in (0, 1):
+            gap = np.maximum(0.0, rest[side] + (last - t))
+            totals[side] += float((worth * -np.expm1(-2 * size * gap / doubled)).sum())
+    error = 1e-14 * (1000 + reach * 0.1 + 4 * abs(top))
+    found = [totals[0] * (1 - error), totals[1] * (1 + error) + (reach + doubled) * math.exp(-100)]
     scale = iv.exp(iv.mpf(top))
     return hull(iv.mpf(max(0.0, found[0])) * scale, iv.mpf(found[1]) * scale)

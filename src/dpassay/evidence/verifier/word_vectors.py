@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpassay.errors import InputError
 
 Rows = NDArray[np.float64]
+_SHORTEST = 1e-140  # squares of smaller numbers vanish in doubles
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +57,8 @@ class Vectors:
         """The distances of all words from one, and how far they may be off: far more than rounding errors."""
         rows, own = self.rows, self.rows[x]
         if metric == "angle":
-            if not rows.any(axis=1).all():
-                raise InputError("a vector of zeros has no angle")
+            if not (abs(rows).max(axis=1) > _SHORTEST).all():
+                raise InputError("a vector of zeros, or one that is too short, has no angle")
             rows = rows / np.sqrt((rows**2).sum(axis=1, keepdims=True))
             own = rows[x]
             apart, opposite = (np.sqrt(((rows + sign * own) ** 2).sum(axis=1)) for sign in (-1, 1))
@@ -68,6 +69,14 @@ class Vectors:
         else:
             found = differences.sum(axis=1) if metric == "l1" else differences.max(axis=1)
         return found, (self.dim + 20) * 2.0**-51 * float(found.max()) + 1e-99
+
+    def farthest(self, x: int, y: int, metric: str) -> float:
+        """A number that the distance of two words does not exceed; 0 if they have the same vector."""
+        if (self.rows[x] == self.rows[y]).all():
+            return 0.0
+        pair = Vectors((self.words[x], self.words[y]), self.rows[[x, y]])
+        measured, error = pair.distances(0, metric)
+        return float(measured[1]) + 2 * error
 
 
 def read_vectors(path: str | Path, count: int) -> Vectors:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.errors import CertificateError, InputError
+from dpassay.evidence.verifier.reading import LARGEST_FILE
 from dpassay.evidence.verifier.word_vectors import Vectors, read_vectors
 
 SCHEMA = "dpassay/word-certificate/1"
@@ -163,8 +164,7 @@ class _Certificate:
         if self.metric is not None:
             _require(min(x, y) >= 0, "a word outside the vocabulary has no distance")
             apart = _decimal(self.found["distance"], "the distance")
-            measured, error = vectors.distances(x, self.metric)
-            _require(Fraction(float(measured[y])) + Fraction(error) <= apart, "the distance is larger than stated")
+            _require(Fraction(vectors.farthest(x, y, self.metric)) <= apart, "the distance is larger than stated")
             limit = limit * apart
         _require(stated > limit, "the loss is no larger than what is claimed")
         return f"{self.found['x']!r} against {self.found['y']!r} at {self.found['output']!r} loses more than claimed"
@@ -172,7 +172,7 @@ class _Certificate:
     def _place(self, word: Any, vectors: Vectors) -> int:
         """A word's index; −1 for null, any word outside the vocabulary, which has to be replaced."""
         if word is None:
-            _require(self.rules["unknown"] == "replaced", "no rule says what unknown words become")
+            _require("replaced" in self.rules.values(), "no rule says what unknown words become")
             return -1
         _require(isinstance(word, str) and word in vectors.places, f"{word!r:.40} is not of this vocabulary")
         _require(self.rule_of(word, vectors) in (None, "replaced"), f"{word!r} is copied or dropped")
@@ -213,29 +213,28 @@ class _Certificate:
         return _normalised(scores, 0.0 if largest == 0 else 2 * half * error / largest, vectors.count)
 
     def _triangle(self, vectors: Vectors) -> str:
-        self._treats_all()
+        given_away = any(rule in ("copied", "dropped") for rule in self.rules.values())
+        replaced = any(self.rule_of(word, vectors) == "replaced" for word in vectors.words)
+        _require(not given_away and not replaced, "a rule treats some words in another way")
         fits = self.name in ("santext", "tem") and self.parameters["distance"] == self.metric
         _require(fits and self.parameters.get("far", "count") == "count", "the triangle inequality does not apply here")
         _require(self.own <= self.claimed, "the mechanism's epsilon is larger than the claimed one")
         return f"{self.name} loses at most {self.own} per unit of {self.metric} distance, by the triangle inequality"
 
-    def _treats_all(self) -> None:
-        given_away = any(rule in ("copied", "dropped") for rule in self.rules.values())
-        replaced = any(self.rules[kind] == "replaced" for kind in ("stop_words", "numbers"))
-        _require(not given_away and not replaced, "a rule treats some words in another way")
-
     def _all_pairs(self, vectors: Vectors) -> str:
-        self._treats_all()
+        given_away = any(rule in ("copied", "dropped") for rule in self.rules.values())
+        _require(not given_away, "a rule reveals some words")
         if vectors.count > MOST_FOR_ALL_PAIRS:
             raise CertificateError(f"all pairs can be checked for at most {MOST_FOR_ALL_PAIRS:,} words")
         most = _decimal(self.found["at_most"], "the largest loss")
         _require(most <= self.claimed, "the largest loss is more than what is claimed")
         laws = [self._law(x, vectors) for x in range(vectors.count)]
-        if self.rules["unknown"] == "replaced" and self.metric is None:
+        if "replaced" in self.rules.values() and self.metric is None:  # words outside the vocabulary
             laws.append(self._law(-1, vectors))
         logs = np.array([law for law, _ in laws])
         _require(bool(np.isfinite(logs).all()), "some outputs are impossible for some words")
         room = 2 * max(error for _, error in laws)
+        treated = np.array([self.rule_of(word, vectors) == "replaced" for word in vectors.words])
         for x, row in enumerate(logs):
             losses = (row - logs).max(axis=1) + room
             least = float(most) * (1 - 2.0**-50)
@@ -243,7 +242,8 @@ class _Certificate:
             if self.metric is not None:
                 apart, error = vectors.distances(x, self.metric)
                 limit = least * np.maximum(apart - error, 0)
-                losses[(vectors.rows == vectors.rows[x]).all(axis=1)] = 0  # the same vector gives the same law
+                alike = treated == treated[x]  # then the same vector gives the same law
+                losses[alike & (vectors.rows == vectors.rows[x]).all(axis=1)] = 0
             losses[x] = 0
             _require(bool((losses <= limit).all()), f"a pair with {x} loses more than stated")
         return f"no pair of the {vectors.count:,} words loses more than {float(most):.6g}"
@@ -262,9 +262,13 @@ def load_words(source: str | Path | dict[str, Any]) -> dict[str, Any] | None:
     if isinstance(source, dict):
         return source if is_word_certificate(source) else None
     try:
-        text = Path(source).read_text(encoding="utf-8")
+        with Path(source).open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+        text = content.decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return None  # the next reader reports why it cannot be read
+    if len(content) > LARGEST_FILE:
+        return None  # likewise
     if f'"{SCHEMA}"' not in text[:200]:
         return None
     try:
