@@ -1,0 +1,370 @@
+"""What small data sets show of a pipeline's loss: at least so much, and, of all that were tried, at most so much.
+
+`at_least` is never above the truth, but for the rounding of doubles. `tried` is the largest loss found in the
+enumeration, in which pairs that bound all data sets stand beside real ones; a lower bound of a prover that exceeds it
+has a witness that the enumeration does not know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf
+
+import numpy as np
+from mpmath import mp, mpf
+
+from brute_force import datasets
+from brute_force.behind import Behind, Unknown, behind
+from brute_force.cells import Family, columns, mixed
+from brute_force.datasets import Refused, Values
+from brute_force.laws import Array, Noise, noise
+from oracle.text import Stage, Unreadable
+from oracle.text import stages as read
+
+SAMPLINGS = ("poisson", "subsample", "shuffle", "dropout")
+NOISES = (
+    *("laplace", "gaussian", "radial", "onesided", "leak", "discrete_laplace", "discrete_gaussian"),
+    *("truncated_laplace", "bounded_laplace", "staircase"),
+)
+COORDINATEWISE = ("clamp", "round", "squash", "decode", "encode")
+FINENESS = {1: {1: 40, 2: 12}, 2: {1: 150, 2: 30}, 3: {1: 1000, 2: 120}}
+MOST_CELLS = 6_000_000  # pairs times cells in one matrix
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A text, taken apart."""
+
+    sampling: Stage | None
+    start: Stage | None  # query or rows
+    before: tuple[Stage, ...]
+    noise: Stage
+    after: tuple[Stage, ...]
+    steps: int
+
+
+def parsed(text: str, values: dict[str, mpf]) -> Pipeline:
+    """Take a text apart, or refuse."""
+    with mp.workdps(50):
+        all_of_them = read(text, values)
+    steps, sampling, start = 1, None, None
+    if all_of_them and all_of_them[-1].name == "times":
+        steps = int(all_of_them.pop().steps)  # type: ignore[call-overload]
+    if all_of_them and all_of_them[0].name in SAMPLINGS:
+        sampling = all_of_them.pop(0)
+    if all_of_them and all_of_them[0].name in ("query", "rows"):
+        start = all_of_them.pop(0)
+    first = next((i for i, stage in enumerate(all_of_them) if stage.name in NOISES), None)
+    if first is None:
+        raise Refused("no noise that is enumerated")
+    return Pipeline(
+        sampling, start, tuple(all_of_them[:first]), all_of_them[first], tuple(all_of_them[first + 1 :]), steps
+    )
+
+
+def _window(noise: Noise, after: Behind, v: Values) -> tuple[float, float] | None:
+    """Which places of the sum matter: near the cuts behind the noise, or none."""
+    if len(after.pieces) == 1 and noise.moves:
+        return None
+    cuts = [cut for cut in after.cuts if abs(cut) < 20] + list(noise.limits)
+    if len(after.cuts) > 50:
+        cuts = [cut for cut in cuts if abs(cut) < 1] or cuts
+    wide = min(noise.reach / 6, 12) + (v.high - v.low)
+    return min(cuts, default=0.0) - wide, max(cuts, default=0.0) + wide
+
+
+def _queries(line: Pipeline, dim: int, level: int, placed: bool) -> list[Family]:
+    """Answers at most a distance apart, anywhere where it matters."""
+    assert line.start is not None
+    d, norm, whole = float(line.start.distance), line.start.norm, "whole" in line.start.given  # type: ignore[arg-type]
+    places = datasets.raw([*line.before, *line.after], dim, level) if placed else np.zeros((1, dim))
+    places = places[(np.abs(places) <= 30).all(-1)]
+    if placed and dim == 1:
+        numbers = datasets.named_numbers([*line.before, line.noise, *line.after])
+        grid = np.linspace(-1.2, 1.2, {1: 9, 2: 33, 3: 81}[level]) * max([1.0, *(x for x in numbers if x < 30)])
+        ends = np.array([s * x + t for x in numbers for s in (1, -1) for t in (0, d, -d, d / 2, -d / 2)])
+        places = np.unique(np.concatenate([places, grid[:, None], ends[:, None]]), axis=0)
+    shares = (1, 1 - 1e-6, 0.5, 1e-6, 0.25) if level == 1 else (1, 1 - 1e-6, 0.9, 0.75, 0.5, 0.3, 0.1, 1e-6)
+    if dim == 1:
+        moves = np.array([[s * d * x] for x in shares for s in (1, -1)])
+    else:
+        flat = [(1, 0), (0, 1), (1, 1), (1, -1), (2, 1), (1, -2)]
+        size = {"l1": 1, "l2": 2, "linf": np.inf}[str(norm)]
+        moves = np.array([np.array(x) / np.linalg.norm(x, size) * d * s * t for x in flat for s in (1, -1) for t in (1, 0.5)])
+    if whole:
+        d = np.floor(d)
+        top = int(min(d, 8))
+        line_of = np.arange(-top, top + 1)
+        grid = line_of[:, None] if dim == 1 else np.stack(np.meshgrid(line_of, line_of), -1).reshape(-1, 2)
+        size = {"l1": 1, "l2": 2, "linf": np.inf}[str(norm)]
+        moves = grid[np.linalg.norm(grid, size, axis=1) <= float(line.start.distance)].astype(float)  # type: ignore[arg-type]
+        if d > 8:
+            raise Refused("large counts")
+        places = np.unique(np.rint(places), axis=0)
+        places = places[np.abs(places).max(-1) < 40]
+    x, move = datasets._rows(places, moves)
+    y = x + move
+    for stage in line.before:
+        x, y = datasets.run(stage, x), datasets.run(stage, y)
+    if x.shape[1] > 2:
+        raise Refused("large")
+    return [Family(x[:, None], np.ones(1), y[:, None], np.ones(1))]
+
+
+def families(line: Pipeline, dim: int, neighbours: str, level: int, law: Noise, after: Behind, smooth: bool) -> list[Family]:
+    """All pairs that are tried."""
+    kind = line.sampling.name if line.sampling else ""
+    if line.start is not None and line.start.name == "query":
+        if kind or neighbours not in ("query", "replace-record", "add-remove-record"):
+            raise Refused("a query that is sampled")
+        return _queries(line, dim, level, bool(line.before) or len(after.pieces) > 1 or not law.moves)
+    v = datasets.values(line.before, dim, level)
+    window = _window(law, after, v)
+    if line.start is not None:  # rows
+        if kind or neighbours != "replace-record":
+            raise Refused("rows that are sampled")
+        if any(stage.name not in ("clamp", "squash", "round", "encode") for stage in line.before):
+            raise Refused("rows that are mixed")
+        if dim == 1:
+            return datasets.any_two(v)
+        one = datasets.values(line.before, 1, level)
+        a, b, c = datasets._rows(one.points, one.points, one.points[[0, -1]] if window else one.points[:1])
+        made = [np.concatenate([x, c], 1)[:, None] for x in (a, b)]
+        return [Family(made[0], np.ones(1), made[1], np.ones(1))]
+    added = neighbours in ("add-remove-record", "user", "entity", "user-entity")
+    if not added and neighbours not in ("any", "word", "replace-record", "query"):
+        raise Refused(neighbours)
+    if kind == "poisson":
+        q = float(line.sampling.rate)  # type: ignore[union-attr,arg-type]
+        if neighbours not in ("add-remove-record", "replace-record", "user"):
+            raise Refused(neighbours)
+        return datasets.poisson(v, q, window, level, added, smooth)
+    if kind == "subsample":
+        m, n = int(line.sampling.m), int(line.sampling.n)  # type: ignore[union-attr,call-overload]
+        return datasets.subsample(v, m, n, window, level)
+    if kind == "dropout":
+        if neighbours == "word":
+            return datasets.with_dropout(v, 1 - float(line.sampling.mu))  # type: ignore[union-attr,arg-type]
+        if neighbours != "any":
+            raise Refused(neighbours)
+    if kind == "shuffle":
+        return [Family(f.p, f.weights_p, f.q, f.weights_q, False) for f in datasets.shifted(v, window, level, False)]
+    if added or neighbours == "replace-record":
+        return datasets.shifted(v, window, level, added)
+    return datasets.any_two(v)
+
+
+def _excess(p: Array, q: Array, epsilon: float) -> Array:
+    """Σ max(0, P − e^ε Q) of each row, and the same with P and Q exchanged: the larger one."""
+    factor = np.exp(min(epsilon, 700.0))
+    with np.errstate(over="ignore", under="ignore"):
+        return np.maximum(np.maximum(p - factor * q, 0).sum(1), np.maximum(q - factor * p, 0).sum(1))
+
+
+def _largest_ratio(p: Array, q: Array) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
+        tiny = 1e-250
+        logs = np.where(
+            (p > tiny) & (q > tiny),
+            np.abs(np.log(np.maximum(p, tiny)) - np.log(np.maximum(q, tiny))),
+            np.where(((p > 1e-14) & (q == 0)) | ((q > 1e-14) & (p == 0)), inf, 0),
+        )
+    return logs.max(1)
+
+
+def _outermost(family: Family, sign: float) -> bool:
+    """Whether the outermost values of two mixtures differ: with Gaussian noise the loss is then unbounded."""
+    p = np.where(family.weights_p[None] > 0, sign * family.p[:, :, 0], -inf).max(1)
+    q = np.where(family.weights_q[None] > 0, sign * family.q[:, :, 0], -inf).max(1)
+    return bool((np.abs(p - q) > 1e-9).any())
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A noise with the stages behind it, on cells of some fineness."""
+
+    law: Noise
+    after: Behind
+    fineness: int
+    kinks: int = 400
+
+    def laws(self, family: Family, ratios: bool = False) -> Iterator[tuple[Array, Array]]:
+        """The masses (or what decides ratios) of the pairs, in parts."""
+        known, where_p, where_q = [], [], []
+        for j in range(family.p.shape[2]):
+            both = np.concatenate([family.p[:, :, j].ravel(), family.q[:, :, j].ravel()])
+            unique, where = np.unique(np.round(both, 10), return_inverse=True)
+            cut = family.p[:, :, j].size
+            where_p.append(where[:cut].reshape(family.p.shape[:2]))
+            where_q.append(where[cut:].reshape(family.q.shape[:2]))
+            made = columns(self.law, self.after, unique, self.fineness, self.kinks)
+            known.append(made.ratios if ratios else made.masses)
+        at_p, at_q = np.stack(where_p, -1), np.stack(where_q, -1)
+        most = max(1, MOST_CELLS // max(int(np.prod([k.shape[1] for k in known])), 1))
+        for i in range(0, len(at_p), most):
+            rows = slice(i, i + most)
+            yield mixed(known, at_p[rows], family.weights_p), mixed(known, at_q[rows], family.weights_q)
+
+    def deltas(self, family: Family, epsilon: float) -> Array:
+        """δ(ε) of each pair, from below."""
+        return np.concatenate([_excess(p, q, epsilon) for p, q in self.laws(family)])
+
+    def composed(self, family: Family, epsilon: float, steps: int) -> Array:
+        """The same of `steps` independent outputs."""
+        found = []
+        for p, q in self.laws(family):
+            for a, b in zip(p, q, strict=True):
+                used = (a > 0) | (b > 0)
+                one, other = pa, qa = a[used], b[used]
+                if len(one) ** steps > MOST_CELLS:
+                    raise Refused("many steps")
+                for _ in range(steps - 1):
+                    pa, qa = np.multiply.outer(pa, one).ravel(), np.multiply.outer(qa, other).ravel()
+                found.append(_excess(pa[None], qa[None], epsilon)[0])
+        return np.array(found)
+
+    def pure(self, family: Family) -> float:
+        """The largest logarithm of a ratio."""
+        largest = max(float(_largest_ratio(p, q).max(initial=0)) for p, q in self.laws(family, ratios=True))
+        if self.law.gaussian and family.p.shape[2] == 1:
+            ends = self.after.pieces[0].value is None, self.after.pieces[-1].value is None
+            if any(end and _outermost(family, sign) for end, sign in zip(ends, (-1, 1), strict=True)):
+                return inf
+        return largest
+
+
+def _sharply(channel: Channel, pair: Family, epsilon: float) -> float:
+    """δ(ε) of one pair on many cells: what was gained by the last halving is added, as it falls by four each time."""
+    apart = [j for j in range(pair.p.shape[2]) if np.ptp(np.concatenate([pair.p[:, :, j], pair.q[:, :, j]], 1)) > 1e-12]
+    if len(apart) < pair.p.shape[2] and apart:  # what is alike in all of them shows nothing
+        pair = replace(pair, p=pair.p[:, :, apart], q=pair.q[:, :, apart])
+    most = FINENESS[3][len(apart) or 1]
+    rough, fine = (replace(channel, fineness=n, kinks=10**5).deltas(pair, epsilon)[0] for n in (most // 2, most))
+    return float(fine + max(fine - rough, 0))
+
+
+@dataclass(frozen=True)
+class Found:
+    """The pairs that are tried, and what becomes of them."""
+
+    families: tuple[tuple[Channel, Family], ...]
+    level: int
+    steps: int = 1
+    bounded: bool = True  # the values are, so that the enumeration can contain the worst ones
+    exact_pure: float | None = None
+
+    def _delta(self, channel: Channel, family: Family, epsilon: float) -> float:
+        once = channel.deltas(family, epsilon / self.steps)
+        if self.steps > 1:
+            best = np.argsort(once)[-(3 + self.level) :]
+            return float(channel.composed(family.rows(best), epsilon, self.steps).max(initial=0))
+        if family.hull is not None:
+            return float(family.hull(once).max(initial=0))
+        largest = float(once.max(initial=0))
+        if self.level == 1 or largest == 0:
+            return largest
+        near, share = np.argsort(once)[-4:], 0.1
+        largest = max(largest, *(_sharply(channel, family.rows(near[i : i + 1]), epsilon) for i in range(len(near))))
+        while family.nudged is not None and share > 1e-4:
+            family = family.nudged(near, share)
+            once = channel.deltas(family, epsilon)
+            near, share = np.argsort(once)[-4:], share / 2
+            largest = max(largest, _sharply(channel, family.rows(near[-1:]), epsilon))
+        return largest
+
+    def at_least(self, epsilon: float) -> float:
+        """δ(ε) is at least this."""
+        rough = replace(self, level=1)
+        return max((rough._delta(*one, epsilon) for one in self.families if one[1].real), default=0.0)
+
+    def tried(self, epsilon: float) -> float:
+        """The largest δ(ε) of all pairs that were tried; above level 1 without the error of the cells."""
+        return max((self._delta(*one, epsilon) for one in self.families), default=0.0)
+
+    @cached_property
+    def pure_at_least(self) -> float:
+        if self.exact_pure is not None:
+            return self.steps * self.exact_pure
+        return self.steps * max((c.pure(family) for c, family in self.families if family.real), default=0.0)
+
+    @cached_property
+    def pure_tried(self) -> float:
+        rest = self.steps * max((c.pure(family) for c, family in self.families if not family.real), default=0.0)
+        if any(c.law.gaussian and (family.p.shape[2] > 1 or len(c.after.pieces) > 1) for c, family in self.families):
+            return inf  # far away from the cuts it grows without end
+        return max(rest, self.pure_at_least)
+
+
+def _shuffled(v: Values, batches: int) -> Iterator[Family]:
+    """Two batches, one step each, as one law of two numbers: the others are alike."""
+    if batches != 2 or v.points.shape[1] != 1:
+        return
+    few = v.points[[0, int(np.argmin(np.abs(v.points[:, 0]))), -1]]
+    w, a, b = datasets._rows(few, few, few)
+    for others in (0, 1):
+        s, t = others * w, (others + 1) * w
+        p = np.stack([np.concatenate([s + a, t], 1), np.concatenate([t, s + a], 1)], 1)
+        q = np.stack([np.concatenate([s + b, t], 1), np.concatenate([t, s + b], 1)], 1)
+        half = np.array([0.5, 0.5])
+        yield Family(p, half, q, half)
+
+
+def _followed(line: Pipeline, dim: int) -> tuple[Behind, bool]:
+    """What the stages behind the noise do, and whether they are known; if not, as if they were not there."""
+    try:
+        if dim > 1 and any(stage.name not in COORDINATEWISE for stage in line.after):
+            raise Unknown("mixes coordinates")
+        return behind(line.after), True
+    except Unknown:
+        return behind(()), False
+
+
+def _exact_staircase(line: Pipeline, dim: int) -> float | None:
+    """⌈distance/sensitivity⌉·ε in 50 digits, for one number that is not sampled and comes out as it is."""
+    if line.noise.name != "staircase" or line.sampling or line.after or dim != 1 or line.before:
+        return None
+    if line.start is None or line.start.name != "query" or "whole" in line.start.given:
+        return None
+    with mp.workdps(50):
+        return float(mp.ceil(line.start.distance / line.noise.sensitivity) * line.noise.epsilon)  # type: ignore[operator]
+
+
+def found_in(text: str, values: dict[str, object], dim: int, neighbours: str, level: int = 1) -> Found:
+    """Enumerate a pipeline's small data sets; `level` 1 to 3 says how many.
+
+    Raises Refused for what is not enumerated, and Unreadable for what is not read.
+    """
+    with mp.workdps(50):
+        line = parsed(text, {key: mpf(str(value)) for key, value in values.items()} | {"dim": mpf(dim)})
+    if re.fullmatch(r"group\(\d+\)|words\(\d+\)|tokens\(\d+\)", neighbours):
+        raise Refused(neighbours)
+    law = noise(line.noise.name, dict(line.noise.given))
+    if law is None or (line.noise.name == "radial" and dim > 1 and line.noise.norm != "l1"):
+        raise Refused(line.noise.name)
+    wide = datasets.values(line.before, dim, 1) if line.start is None else None
+    out_dim = wide.points.shape[1] if wide is not None else dim
+    after, known = _followed(line, out_dim)
+    bounded = wide.bounded if wide is not None else line.start.name == "query" or any(  # type: ignore[union-attr]
+        stage.name in ("clamp", "squash") for stage in line.before
+    )
+    fineness = FINENESS[level][out_dim]
+    if line.steps > 1:
+        fineness = min(fineness, {1: 30, 2: 150, 3: 300}[level])
+    channel = Channel(law, after, fineness, (4000 if line.noise.name == "staircase" else 400) if out_dim == 1 else 100)
+    pairs = [(channel, family) for family in families(line, dim, neighbours, level, law, after, not law.discrete)]
+    if line.sampling is not None and line.sampling.name == "shuffle":
+        if line.steps > 1:
+            raise Refused("epochs")
+        vectors = datasets.values(line.before, dim, level)
+        flat = replace(channel, fineness={1: 15, 2: 40, 3: 80}[level])
+        pairs += [(flat, family) for family in _shuffled(vectors, int(line.sampling.batches))]  # type: ignore[call-overload]
+    exact = _exact_staircase(line, out_dim)
+    if not known:  # nothing is shown through stages that are not followed, and they show no more than without them
+        pairs, exact = [(c, replace(family, real=False)) for c, family in pairs], None
+    return Found(tuple(pairs), level, line.steps, bounded, exact)
+
+
+__all__ = ["Found", "Refused", "Unreadable", "found_in"]
