@@ -96,6 +96,8 @@ def columns(noise: Noise, behind: Behind, values: Array, fineness: int, most_kin
             [middle[free], (np.where(np.isinf(a), b - 1e-7, a + 1e-7 * width))[free],
              (np.where(np.isinf(b), a + 1e-7, b - 1e-7 * width))[free]]
         )
+        if noise.jump is not None:  # values are rounded, so what is between two jumps that nearly meet is not there
+            probes = probes[(noise.jump(probes[None] - x) > 2e-8).all(0)]
         densities = noise.density(x, probes[None])
     if noise.discrete:
         unique, at = _atoms(noise, values)

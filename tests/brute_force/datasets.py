@@ -184,6 +184,12 @@ def _family(made: Made, columns: list[Array], real: bool, v: Values | None = Non
     return Family(plain.p, plain.weights_p, plain.q, plain.weights_q, real, None, nudged)
 
 
+def _on_their_side(places: Array, v: Values) -> Array:
+    """Places in whose direction records point at all: coordinates of one sign have no sum of the other one."""
+    low, high = v.points.min(0), v.points.max(0)
+    return places[((places >= 0) | (low < 0)).all(-1) & ((places <= 0) | (high > 0)).all(-1)]
+
+
 def sums(v: Values, window: tuple[float, float] | None, level: int, count: int | None = None) -> Array:
     """Sums of other records, of `count` or any number, within a window (0 if the place does not matter)."""
     dim = v.points.shape[1]
@@ -207,10 +213,7 @@ def sums(v: Values, window: tuple[float, float] | None, level: int, count: int |
         return np.unique(np.concatenate([found, extra, [0.0] if low <= 0 <= high and count is None else []]))[:, None]
     if v.small and count is None:
         line = np.unique(np.concatenate([np.linspace(low, high, {1: 3, 2: 7, 3: 11}[level]), [0.0]]))
-        ends_of = v.points.min(0), v.points.max(0)
-        grid = np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)
-        keep = ((grid >= 0) | (ends_of[0] < 0)).all(-1) & ((grid <= 0) | (ends_of[1] > 0)).all(-1)
-        return grid[keep]
+        return _on_their_side(np.stack(np.meshgrid(line, line), -1).reshape(-1, 2), v)
     few = thinned(v.points, 5 if level == 1 else 9)
     reached = np.zeros((1, dim))
     whole = [reached]
@@ -287,8 +290,8 @@ def poisson(
     moving = v.points[np.abs(v.points).max(-1) > NEARLY]
     rest = sums(v, window, level)
     if v.points.shape[1] == 2:
-        line = np.linspace(*window, {1: 4, 2: 7, 3: 9}[level])
-        rest = np.unique(np.concatenate([rest[:20], np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)]), axis=0)
+        line = np.unique(np.append(np.linspace(*window, {1: 4, 2: 7, 3: 9}[level]), 0.0))
+        rest = np.concatenate([rest[:20], _on_their_side(np.stack(np.meshgrid(line, line), -1).reshape(-1, 2), v)])
     if len(moving):
         columns = _rows(rest, thinned(moving, 5 if level == 1 else 16), *mine)
         found.append(_family(lambda s, u, *r: _sampled([s, s + u], [1 - q, q], q, r), columns, False, v, 1))

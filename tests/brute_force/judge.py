@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from math import inf
 
 from brute_force.truth import Found, Refused, Unreadable, found_in
@@ -23,7 +23,7 @@ class Said:
     delta: float
 
 
-@cache
+@lru_cache(maxsize=64)
 def enumerated(text: str, values: tuple[tuple[str, str], ...], dim: int, neighbours: str, level: int) -> Found | None:
     """The pairs of a pipeline, or None where it is not enumerated."""
     try:
@@ -54,7 +54,7 @@ def _reaches(found: Found, said: Said, slack: float) -> tuple[bool, float]:
     if said.delta == 0 and said.what != "delta at least":
         tried = found.pure_tried
         return tried >= min(said.epsilon, 700.0) * (1 - slack) - LEAST, tried
-    tried = found.tried(min(said.epsilon, LARGEST) * (1 - 1e-9))
+    tried = found.tried(min(said.epsilon, LARGEST) * (1 - slack))
     return tried >= said.delta * (1 - slack) - LEAST, tried
 
 

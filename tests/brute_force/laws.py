@@ -31,6 +31,7 @@ class Noise:
     gaussian: bool = False
     moves: bool = True  # the loss depends only on how far the values are apart
     logarithms: Callable[[Array], Array] | None = None  # of the weights of whole numbers, without end
+    jump: Callable[[Array], Array] | None = None  # how far the density's nearest jump is
 
     @property
     def discrete(self) -> bool:
@@ -79,7 +80,7 @@ def onesided(b: float, zero: float, lost: float) -> Noise:
         return rest * np.where(y > x, np.exp(-np.maximum(y - x, 0) / b) / b, 0)
 
     atoms = (np.zeros(1), np.array([zero])) if zero else (NONE, NONE)
-    return Noise(np.zeros(1), mass, density, *atoms, 25 * b, lost)
+    return Noise(np.zeros(1), mass, density, *atoms, 25 * b, lost, jump=np.abs)
 
 
 def leak(chance: float) -> Noise:
@@ -124,7 +125,9 @@ def truncated_laplace(b: float, bound: float) -> Noise:
     def density(x: Array, y: Array) -> Array:
         return np.where(np.abs(y - x) < bound, np.exp(-np.abs(y - x) / b) / (2 * b * total), 0)
 
-    return Noise(np.array([-bound, 0, bound]), mass, density, NONE, NONE, bound)
+    return Noise(
+        np.array([-bound, 0, bound]), mass, density, NONE, NONE, bound, jump=lambda z: np.abs(np.abs(z) - bound)
+    )
 
 
 def bounded_laplace(b: float, low_end: float, high_end: float) -> Noise:
@@ -132,7 +135,8 @@ def bounded_laplace(b: float, low_end: float, high_end: float) -> Noise:
 
     def total(x: Array) -> Array:
         middle = np.clip(x, low_end, high_end)
-        return plain(x, np.full_like(x, low_end), middle) + plain(x, middle, np.full_like(x, high_end))
+        found = plain(x, np.full_like(x, low_end), middle) + plain(x, middle, np.full_like(x, high_end))
+        return np.maximum(found, 1e-300)
 
     def mass(x: Array, low: Array, high: Array) -> Array:
         a, c = np.clip(low, low_end, high_end), np.clip(high, low_end, high_end)
@@ -174,7 +178,11 @@ def staircase(epsilon: float, width: float, gamma: float) -> Noise:
         across = (a < 0) & (c > 0)
         return np.where(across, 1 - above(np.maximum(-a, 0)) - above(np.maximum(c, 0)), beyond)
 
-    return Noise(np.concatenate([-ends[::-1], ends]), mass, density, NONE, NONE, steps * width)
+    def jump(z: Array) -> Array:
+        part = np.abs(z) / width % 1
+        return width * np.minimum(np.minimum(part, 1 - part), np.abs(part - gamma))
+
+    return Noise(np.concatenate([-ends[::-1], ends]), mass, density, NONE, NONE, steps * width, jump=jump)
 
 
 def noise(name: str, given: dict[str, object]) -> Noise | None:

@@ -31,7 +31,8 @@ NOISES = (
 )
 COORDINATEWISE = ("clamp", "round", "squash", "decode", "encode")
 FINENESS = {1: {1: 40, 2: 12}, 2: {1: 150, 2: 30}, 3: {1: 1000, 2: 120}}
-MOST_CELLS = 6_000_000  # pairs times cells in one matrix
+MOST_PAIRS = {1: 400, 2: 4000, 3: 20000}
+MOST_CELLS = 3_000_000  # pairs times cells in one matrix
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,9 @@ class Channel:
             where_p.append(where[:cut].reshape(family.p.shape[:2]))
             where_q.append(where[cut:].reshape(family.q.shape[:2]))
             made = columns(self.law, self.after, unique, self.fineness, self.kinks)
-            known.append(made.ratios if ratios else made.masses)
+            table = made.ratios if ratios else made.masses
+            flat = family.p.shape[2] > 1  # cells that hardly anything falls into only cost time
+            known.append(table[:, table.max(0) > (1e-30 if ratios else 1e-9)] if flat else table)
         at_p, at_q = np.stack(where_p, -1), np.stack(where_q, -1)
         most = max(1, MOST_CELLS // max(int(np.prod([k.shape[1] for k in known])), 1))
         for i in range(0, len(at_p), most):
@@ -228,6 +231,8 @@ class Channel:
 
     def pure(self, family: Family) -> float:
         """The largest logarithm of a ratio."""
+        if family.p.shape[2] > 1:
+            family = _few(replace(family, hull=None), 300)
         largest = max(float(_largest_ratio(p, q).max(initial=0)) for p, q in self.laws(family, ratios=True))
         if self.law.gaussian and family.p.shape[2] == 1:
             ends = self.after.pieces[0].value is None, self.after.pieces[-1].value is None
@@ -264,9 +269,10 @@ class Found:
         if family.hull is not None:
             return float(family.hull(once).max(initial=0))
         largest = float(once.max(initial=0))
-        if self.level == 1 or largest == 0:
+        if self.level == 1:
             return largest
-        near, share = np.argsort(once)[-4:], 0.1
+        apart = np.abs(family.p[:, -1] - family.q[:, -1]).sum(-1)
+        near, share = np.lexsort((apart, once))[-4:], 0.1
         largest = max(largest, *(_sharply(channel, family.rows(near[i : i + 1]), epsilon) for i in range(len(near))))
         while family.nudged is not None and share > 1e-4:
             family = family.nudged(near, share)
@@ -332,6 +338,16 @@ def _exact_staircase(line: Pipeline, dim: int) -> float | None:
         return float(mp.ceil(line.start.distance / line.noise.sensitivity) * line.noise.epsilon)  # type: ignore[operator]
 
 
+def _few(family: Family, most: int) -> Family:
+    """Of too many pairs those that are farthest apart, and every so many of all."""
+    if len(family.p) <= most or family.hull is not None:
+        return family
+    apart = np.abs(family.p[:, -1] - family.q[:, -1]).sum(-1)
+    farthest = np.argsort(-apart, kind="stable")[: most // 2]
+    spread = np.linspace(0, len(family.p) - 1, most - len(farthest)).astype(int)
+    return family.rows(np.unique(np.concatenate([farthest, spread])))
+
+
 def found_in(text: str, values: dict[str, object], dim: int, neighbours: str, level: int = 1) -> Found:
     """Enumerate a pipeline's small data sets; `level` 1 to 3 says how many.
 
@@ -353,8 +369,9 @@ def found_in(text: str, values: dict[str, object], dim: int, neighbours: str, le
     fineness = FINENESS[level][out_dim]
     if line.steps > 1:
         fineness = min(fineness, {1: 30, 2: 150, 3: 300}[level])
-    channel = Channel(law, after, fineness, (4000 if line.noise.name == "staircase" else 400) if out_dim == 1 else 100)
-    pairs = [(channel, family) for family in families(line, dim, neighbours, level, law, after, not law.discrete)]
+    channel = Channel(law, after, fineness, (1500 if line.noise.name == "staircase" else 400) if out_dim == 1 else 60)
+    most = MOST_PAIRS[level] if out_dim > 1 else 10 * MOST_PAIRS[level]
+    pairs = [(channel, _few(family, most)) for family in families(line, dim, neighbours, level, law, after, not law.discrete)]
     if line.sampling is not None and line.sampling.name == "shuffle":
         if line.steps > 1:
             raise Refused("epochs")
