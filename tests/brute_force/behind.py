@@ -5,6 +5,7 @@ The line is cut where a stage bends. On each piece the output is constant, or al
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -125,7 +126,7 @@ def _then(pieces: list[Piece], chain: tuple[str, ...], stage: Stage) -> list[Pie
             made.append(Piece(piece.low, piece.high, _label(function(piece.value))))  # type: ignore[arg-type]
             continue
         ends = [piece.low, *(x for x in before if piece.low < x < piece.high), piece.high]
-        for low, high in zip(ends, ends[1:], strict=False):
+        for low, high in itertools.pairwise(ends):
             inside = _forth(chain, _inside(low, high))
             value = function(inside)
             made.append(Piece(low, high, _label(value) if flat or value != inside else None))

@@ -52,7 +52,7 @@ def _merged(masses: Array, groups: list[object]) -> tuple[Array, Array]:
 
 
 def _atoms(noise: Noise, values: Array) -> tuple[Array, Array]:
-    """Single outputs and their probabilities; of whole numbers without end only outputs that no value is too far from."""
+    """Single outputs and their probabilities; of whole numbers without end only those that are near to all values."""
     t, weights, reach = noise.atoms, noise.weights, noise.reach
     if noise.logarithms is not None:
         reach = float(np.ceil(noise.reach + np.ptp(values)))
@@ -93,8 +93,11 @@ def columns(noise: Noise, behind: Behind, values: Array, fineness: int, most_kin
         free = np.array([value is None for value in label])
         width = np.where(np.isinf(b - a), 1, b - a)
         probes = np.concatenate(
-            [middle[free], (np.where(np.isinf(a), b - 1e-7, a + 1e-7 * width))[free],
-             (np.where(np.isinf(b), a + 1e-7, b - 1e-7 * width))[free]]
+            [
+                middle[free],
+                (np.where(np.isinf(a), b - 1e-7, a + 1e-7 * width))[free],
+                (np.where(np.isinf(b), a + 1e-7, b - 1e-7 * width))[free],
+            ]
         )
         if noise.jump is not None:  # values are rounded, so what is between two jumps that nearly meet is not there
             probes = probes[(noise.jump(probes[None] - x) > 2e-8).all(0)]

@@ -2,8 +2,8 @@
 
 A record's vector is what the stages before the noise make of an input; inputs are tried on a grid that contains all
 numbers named in the text. Sampling mixes the sums of the records that take part. A `Family` is marked as real where
-its pairs are data sets (or limits of them). The others bound all data sets from above: by the joint convexity of δ(ε), it
-is largest if all records but those that the sampling couples are known to take part.
+its pairs are data sets (or limits of them). The others bound all data sets from above: by the joint convexity of δ(ε),
+it is largest if all records but those that the sampling couples are known to take part.
 """
 
 from __future__ import annotations
@@ -177,8 +177,7 @@ def _family(made: Made, columns: list[Array], real: bool, v: Values | None = Non
                 ]
             )
         all_of_them = [np.concatenate(column) for column in zip(*moved, strict=True)]
-        made_of = _family(made, all_of_them, real, v, fixed)
-        return made_of
+        return _family(made, all_of_them, real, v, fixed)
 
     plain = of(columns)
     return Family(plain.p, plain.weights_p, plain.q, plain.weights_q, real, None, nudged)
@@ -244,6 +243,20 @@ def shifted(v: Values, window: tuple[float, float] | None, level: int, added: bo
         return [_family(lambda s, a: ([s], [1], [s + a], [1]), _rows(s, v.points), True, v, fixed)]
     columns = _rows(s, v.points, v.points)
     return [_family(lambda s, a, b: ([s + a], [1], [s + b], [1]), columns, True, v, fixed)]
+
+
+def grouped(v: Values, window: tuple[float, float] | None, level: int, count: int) -> list[Family]:
+    """At most so many records, each added or removed: some are in one data set and others in the other one."""
+    few = thinned(v.points, 5)
+    found = []
+    for ours in range(count // 2 + 1):
+        columns = _rows(sums(v, window, level), few, few, few)
+
+        def moved(s: Array, a: Array, b: Array, c: Array, n: int = ours, m: int = count - ours) -> Sides:
+            return [s + n * a], [1], [s + (m - 1) * b + c], [1]
+
+        found.append(_family(moved, columns, True, v, 1))
+    return found
 
 
 def with_dropout(v: Values, kept: float) -> list[Family]:

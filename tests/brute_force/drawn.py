@@ -68,14 +68,14 @@ class Drawer(Maker):
             dim = 1
         elif start == "dropout":
             stages += [f"dropout({self.one_of('0.3', '0.5', '0')})", "encode"]
-            neighbours = self.one_of("word", "word", "any")
+            neighbours = self.one_of("word", "word", "any", "words(2)")
         elif start == "rows":
             stages.append("rows")
         elif start in ("query", "counts"):
             stages.append(f"{start}({self.norm()}, {self.length()})")
             neighbours = self.one_of("query", "query", "replace-record", "add-remove-record")
         elif start == "records":
-            neighbours = self.one_of("replace-record", "add-remove-record")
+            neighbours = self.one_of("replace-record", "add-remove-record", "add-remove-record", "user", "group(3)")
         else:
             neighbours = "any"
         kept = start in ("poisson", "subsample", "records", "any") and self.often(0.1)
@@ -88,12 +88,17 @@ class Drawer(Maker):
         if neighbours in ("any", "query") and self.often(0.1):
             low = self.one_of("0", "-1")
             noise = f"bounded_laplace({self.length()}, {low}, {low} + {self.length()})"
+        if dim == 1 and not kept and start in ("poisson", "subsample", "any", "records") and self.often(0.05):
+            stages.append("repeat(2)")
         if noise.startswith("discrete") and self.often(0.7) and not kept and start not in ("counts",):
             stages.append("round")
         stages.append(noise)
         sampled = start in ("poisson", "subsample", "records")
         if self.often(0.75 if sampled else 0.4):
-            stages += [self.one_of(self.limits(), self.limits(), self.vector()) for _ in range(1 + self.often(0.25))]
+            behind = [self.one_of(self.limits(), self.limits(), self.vector()) for _ in range(1 + self.often(0.25))]
+            stages += (
+                behind if self.often(0.9) else [*behind[1:], self.one_of("binary(0, 0)", "binary(1, 1)", "decode")]
+            )
         if self.often(0.1):
             stages.append(f"times({self.one_of(2, 2, 3)})")
         return " | ".join(stages), dim, neighbours

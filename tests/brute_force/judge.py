@@ -60,7 +60,7 @@ def _reaches(found: Found, said: Said, slack: float) -> tuple[bool, float]:
 
 def _too_large(found: Found, finer: Found, said: Said) -> str:
     """Why a lower end, or a refutation, is wrong."""
-    if not found.bounded or said.epsilon == 0 and said.what == "epsilon at least":
+    if not found.bounded or (said.epsilon == 0 and said.what == "epsilon at least"):
         return ""
     if _reaches(found, said, 1e-6)[0]:
         return ""

@@ -45,8 +45,9 @@ def _laplace_mass(b: float) -> Mass:
     def mass(x: Array, low: Array, high: Array) -> Array:
         a, c = (low - x) / b, (high - x) / b  # both at most 0 or both at least 0
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-            left, right = 0.5 * (np.exp(np.minimum(c, 0)) - np.exp(np.minimum(a, 0))), 0.5 * (
-                np.exp(-np.maximum(a, 0)) - np.exp(-np.maximum(c, 0))
+            left, right = (
+                0.5 * (np.exp(np.minimum(c, 0)) - np.exp(np.minimum(a, 0))),
+                0.5 * (np.exp(-np.maximum(a, 0)) - np.exp(-np.maximum(c, 0))),
             )
         return np.where(c <= 1e-12, left, np.where(a >= -1e-12, right, left + right))
 
@@ -54,9 +55,7 @@ def _laplace_mass(b: float) -> Mass:
 
 
 def laplace(b: float) -> Noise:
-    return Noise(
-        np.zeros(1), _laplace_mass(b), lambda x, y: np.exp(-np.abs(y - x) / b) / (2 * b), NONE, NONE, 25 * b
-    )
+    return Noise(np.zeros(1), _laplace_mass(b), lambda x, y: np.exp(-np.abs(y - x) / b) / (2 * b), NONE, NONE, 25 * b)
 
 
 def gaussian(sigma: float) -> Noise:
@@ -134,20 +133,18 @@ def bounded_laplace(b: float, low_end: float, high_end: float) -> Noise:
     plain = _laplace_mass(b)
 
     def total(x: Array) -> Array:
-        middle = np.clip(x, low_end, high_end)
-        found = plain(x, np.full_like(x, low_end), middle) + plain(x, middle, np.full_like(x, high_end))
-        return np.maximum(found, 1e-300)
+        return plain(x, np.full_like(x, low_end), x) + plain(x, x, np.full_like(x, high_end))
 
     def mass(x: Array, low: Array, high: Array) -> Array:
+        x = np.clip(x, low_end, high_end)  # beyond the ends the law stays the same
         a, c = np.clip(low, low_end, high_end), np.clip(high, low_end, high_end)
         return plain(x, a, c) / total(x)
 
     def density(x: Array, y: Array) -> Array:
+        x = np.clip(x, low_end, high_end)
         return np.where((y > low_end) & (y < high_end), np.exp(-np.abs(y - x) / b) / (2 * b) / total(x), 0)
 
-    return Noise(
-        np.zeros(1), mass, density, NONE, NONE, high_end - low_end, limits=(low_end, high_end), moves=False
-    )
+    return Noise(np.zeros(1), mass, density, NONE, NONE, high_end - low_end, limits=(low_end, high_end), moves=False)
 
 
 def staircase(epsilon: float, width: float, gamma: float) -> Noise:

@@ -94,7 +94,9 @@ def _queries(line: Pipeline, dim: int, level: int, placed: bool) -> list[Family]
     else:
         flat = [(1, 0), (0, 1), (1, 1), (1, -1), (2, 1), (1, -2)]
         size = {"l1": 1, "l2": 2, "linf": np.inf}[str(norm)]
-        moves = np.array([np.array(x) / np.linalg.norm(x, size) * d * s * t for x in flat for s in (1, -1) for t in (1, 0.5)])
+        moves = np.array(
+            [np.array(x) / np.linalg.norm(x, size) * d * s * t for x in flat for s in (1, -1) for t in (1, 0.5)]
+        )
     if whole:
         d = np.floor(d)
         top = int(min(d, 8))
@@ -107,6 +109,8 @@ def _queries(line: Pipeline, dim: int, level: int, placed: bool) -> list[Family]
         places = np.unique(np.rint(places), axis=0)
         places = places[np.abs(places).max(-1) < 40]
     x, move = datasets._rows(places, moves)
+    if placed and not whole:  # most is shown about 0 by many stages
+        x, move = np.concatenate([x, -moves / 2]), np.concatenate([move, moves])
     y = x + move
     for stage in line.before:
         x, y = datasets.run(stage, x), datasets.run(stage, y)
@@ -115,7 +119,18 @@ def _queries(line: Pipeline, dim: int, level: int, placed: bool) -> list[Family]
     return [Family(x[:, None], np.ones(1), y[:, None], np.ones(1))]
 
 
-def families(line: Pipeline, dim: int, neighbours: str, level: int, law: Noise, after: Behind, smooth: bool) -> list[Family]:
+def _relation(neighbours: str) -> tuple[str, int]:
+    """What neighbours differ in, and how many of them."""
+    if match := re.fullmatch(r"(group|words|tokens)\((\d+)\)", neighbours):
+        return "add-remove-record" if match[1] == "group" else "word", int(match[2])
+    if neighbours in ("user", "entity", "user-entity"):
+        return "add-remove-record", 1
+    if neighbours not in ("any", "word", "replace-record", "add-remove-record", "query"):
+        raise Refused(neighbours)
+    return neighbours, 1
+
+
+def families(line: Pipeline, dim: int, neighbours: str, level: int, law: Noise, after: Behind) -> list[Family]:
     """All pairs that are tried."""
     kind = line.sampling.name if line.sampling else ""
     if line.start is not None and line.start.name == "query":
@@ -135,24 +150,27 @@ def families(line: Pipeline, dim: int, neighbours: str, level: int, law: Noise, 
         a, b, c = datasets._rows(one.points, one.points, one.points[[0, -1]] if window else one.points[:1])
         made = [np.concatenate([x, c], 1)[:, None] for x in (a, b)]
         return [Family(made[0], np.ones(1), made[1], np.ones(1))]
-    added = neighbours in ("add-remove-record", "user", "entity", "user-entity")
-    if not added and neighbours not in ("any", "word", "replace-record", "query"):
-        raise Refused(neighbours)
+    neighbours, count = _relation(neighbours)
+    added = neighbours == "add-remove-record"
+    if count > 1 and kind not in ("", "dropout"):
+        raise Refused("groups that are sampled")
     if kind == "poisson":
         q = float(line.sampling.rate)  # type: ignore[union-attr,arg-type]
-        if neighbours not in ("add-remove-record", "replace-record", "user"):
+        if neighbours not in ("add-remove-record", "replace-record"):
             raise Refused(neighbours)
-        return datasets.poisson(v, q, window, level, added, smooth)
+        return datasets.poisson(v, q, window, level, added, not law.discrete)
     if kind == "subsample":
         m, n = int(line.sampling.m), int(line.sampling.n)  # type: ignore[union-attr,call-overload]
         return datasets.subsample(v, m, n, window, level)
     if kind == "dropout":
         if neighbours == "word":
-            return datasets.with_dropout(v, 1 - float(line.sampling.mu))  # type: ignore[union-attr,arg-type]
+            return datasets.with_dropout(v, 1 - float(line.sampling.mu) ** count)  # type: ignore[union-attr,arg-type]
         if neighbours != "any":
             raise Refused(neighbours)
     if kind == "shuffle":
         return [Family(f.p, f.weights_p, f.q, f.weights_q, False) for f in datasets.shifted(v, window, level, False)]
+    if added and count > 1:
+        return datasets.grouped(v, window, level, count)
     if added or neighbours == "replace-record":
         return datasets.shifted(v, window, level, added)
     return datasets.any_two(v)
@@ -264,6 +282,8 @@ class Found:
     def _delta(self, channel: Channel, family: Family, epsilon: float) -> float:
         once = channel.deltas(family, epsilon / self.steps)
         if self.steps > 1:
+            if self.level > 1 and family.p.shape[2] > 1:
+                raise Refused("many steps of many coordinates")
             best = np.argsort(once)[-(3 + self.level) :]
             return float(channel.composed(family.rows(best), epsilon, self.steps).max(initial=0))
         if family.hull is not None:
@@ -355,23 +375,26 @@ def found_in(text: str, values: dict[str, object], dim: int, neighbours: str, le
     """
     with mp.workdps(50):
         line = parsed(text, {key: mpf(str(value)) for key, value in values.items()} | {"dim": mpf(dim)})
-    if re.fullmatch(r"group\(\d+\)|words\(\d+\)|tokens\(\d+\)", neighbours):
-        raise Refused(neighbours)
     law = noise(line.noise.name, dict(line.noise.given))
     if law is None or (line.noise.name == "radial" and dim > 1 and line.noise.norm != "l1"):
         raise Refused(line.noise.name)
     wide = datasets.values(line.before, dim, 1) if line.start is None else None
     out_dim = wide.points.shape[1] if wide is not None else dim
     after, known = _followed(line, out_dim)
-    bounded = wide.bounded if wide is not None else line.start.name == "query" or any(  # type: ignore[union-attr]
-        stage.name in ("clamp", "squash") for stage in line.before
+    bounded = (
+        wide.bounded
+        if wide is not None
+        else line.start.name == "query"
+        or any(  # type: ignore[union-attr]
+            stage.name in ("clamp", "squash") for stage in line.before
+        )
     )
     fineness = FINENESS[level][out_dim]
     if line.steps > 1:
         fineness = min(fineness, {1: 30, 2: 150, 3: 300}[level])
     channel = Channel(law, after, fineness, (1500 if line.noise.name == "staircase" else 400) if out_dim == 1 else 60)
     most = MOST_PAIRS[level] if out_dim > 1 else 10 * MOST_PAIRS[level]
-    pairs = [(channel, _few(family, most)) for family in families(line, dim, neighbours, level, law, after, not law.discrete)]
+    pairs = [(channel, _few(family, most)) for family in families(line, dim, neighbours, level, law, after)]
     if line.sampling is not None and line.sampling.name == "shuffle":
         if line.steps > 1:
             raise Refused("epochs")

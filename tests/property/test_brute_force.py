@@ -126,9 +126,7 @@ def sampled(delta, q: float, epsilon: float) -> float:
         ("clamp(2, 5) | laplace(1) | clamp(-9, 0)", 1, "add-remove-record", 0, float((1 - mp.exp(-5)) / 2)),
     ],
 )
-def test_the_enumeration_knows_closed_forms(
-    text: str, dim: int, neighbours: str, epsilon: float, truth: float
-) -> None:
+def test_the_enumeration_knows_closed_forms(text: str, dim: int, neighbours: str, epsilon: float, truth: float) -> None:
     for level in (1, 2):
         found = found_in(text, {}, dim, neighbours, level)
         assert found.at_least(epsilon) <= truth * (1 + 1e-9)
