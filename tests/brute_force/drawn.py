@@ -29,6 +29,17 @@ class Drawer(Maker):
             "round",
         )
 
+    def around(self, stages: list[str]) -> str:
+        """Limits of what these stages give, or wider ones: where a value lies among them matters most."""
+        for stage in reversed(stages):
+            name, *arguments = stage.replace("(", ", ").rstrip(")").split(", ")
+            more = self.one_of("0", "0", "0.5", "1", "3")
+            if name == "clamp":
+                return f"clamp({arguments[0]} - {more}, {arguments[1]} + {self.one_of('0', more)})"
+            if name == "clip":
+                return f"clamp(-{arguments[1]} - {more}, {arguments[1]} + {self.one_of('0', more)})"
+        return f"clamp(-1 - {self.length()}, 1 + {self.length()})"
+
     def added(self) -> str:
         """A noise."""
         return self.one_of(
@@ -95,7 +106,8 @@ class Drawer(Maker):
         stages.append(noise)
         sampled = start in ("poisson", "subsample", "records")
         if self.often(0.75 if sampled else 0.4):
-            behind = [self.one_of(self.limits(), self.limits(), self.vector()) for _ in range(1 + self.often(0.25))]
+            some = self.limits(), self.vector(), self.around(stages)
+            behind = [self.one_of(*some) for _ in range(1 + self.often(0.25))]
             stages += (
                 behind if self.often(0.9) else [*behind[1:], self.one_of("binary(0, 0)", "binary(1, 1)", "decode")]
             )
@@ -103,8 +115,26 @@ class Drawer(Maker):
             stages.append(f"times({self.one_of(2, 2, 3)})")
         return " | ".join(stages), dim, neighbours
 
+    def choice(self) -> tuple[str, int, str]:
+        """Bits, categories and choices."""
+        k, kind = int(self.rng.integers(1, 5)), self.one_of("category", "hash", "onehot", "bloom", "scores", "scores")
+        steps = " | times(2)" if self.often(0.15) else ""
+        if kind in ("category", "hash"):
+            return f"{kind}({k}) | flip({self.chance()})" + steps, 1, "any"
+        if kind in ("onehot", "bloom"):
+            first = f"onehot({k})" if kind == "onehot" else f"bloom({k}, {self.rng.integers(1, k + 1)})"
+            return f"{first} | {self.bit_noise()}" + steps, 1, "any"
+        chooses = self.one_of(
+            *(f"exponential({self.length()})", f"softmax({self.length()})"),
+            f"noisymax({self.one_of('laplace', 'exponential', 'gumbel')}, {self.length()})",
+        )
+        if self.often(0.4):
+            return f"query({self.norm()}, {self.length()}) | {chooses}" + steps, min(k, 3), "query"
+        first = self.one_of(f"clip({self.norm()}, {self.length()})", self.limits(), "squash(tanh)", "minmax")
+        return f"{first} | {chooses}" + steps, min(k, 3), "any"
+
     def case(self) -> Case:
-        text, dim, neighbours = self.small()
+        text, dim, neighbours = self.choice() if self.often(0.1) else self.small()
         delta = "0" if self.often(0.45) else self.one_of("1e-4", "0.01", "0.02", "0.1", "0.3", "0.5", "0.9")
         epsilon = self.one_of("0", "0.1", "0.3", "0.5", "1", "1", "2", "5", f"{3 * self.rng.random():.3f}")
         return Case(text, dim, neighbours, epsilon, delta)

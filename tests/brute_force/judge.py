@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
 
-from brute_force.truth import Found, Refused, Unreadable, found_in
+from brute_force.truth import Finite, Found, Refused, Unreadable, found_in
 
 ROUNDING = 1e-8  # of the doubles that the laws are computed with
 SLACK = 3e-3  # what the enumeration may miss of the worst pair, where it is finest
@@ -24,7 +24,9 @@ class Said:
 
 
 @lru_cache(maxsize=64)
-def enumerated(text: str, values: tuple[tuple[str, str], ...], dim: int, neighbours: str, level: int) -> Found | None:
+def enumerated(
+    text: str, values: tuple[tuple[str, str], ...], dim: int, neighbours: str, level: int
+) -> Found | Finite | None:
     """The pairs of a pipeline, or None where it is not enumerated."""
     try:
         return found_in(text, dict(values), dim, neighbours, level)
@@ -32,7 +34,7 @@ def enumerated(text: str, values: tuple[tuple[str, str], ...], dim: int, neighbo
         return None
 
 
-def _too_small(found: Found, said: Said) -> str:
+def _too_small(found: Found | Finite, said: Said) -> str:
     """Why an upper end, or a proof, is wrong."""
     if said.epsilon == inf:
         return ""
@@ -41,7 +43,7 @@ def _too_small(found: Found, said: Said) -> str:
         if shown > said.epsilon * (1 + ROUNDING) + ROUNDING:
             return f"{said}, but data sets show epsilon {shown:.12g}"
         return ""
-    if said.epsilon > LARGEST:
+    if said.epsilon > LARGEST / 2:
         return ""
     shown = found.at_least(said.epsilon)
     if shown > said.delta * (1 + ROUNDING) + ROUNDING:
@@ -49,7 +51,7 @@ def _too_small(found: Found, said: Said) -> str:
     return ""
 
 
-def _reaches(found: Found, said: Said, slack: float) -> tuple[bool, float]:
+def _reaches(found: Found | Finite, said: Said, slack: float) -> tuple[bool, float]:
     """Whether the pairs that were tried reach a lower end, and how far they come."""
     if said.delta == 0 and said.what != "delta at least":
         tried = found.pure_tried
@@ -58,7 +60,7 @@ def _reaches(found: Found, said: Said, slack: float) -> tuple[bool, float]:
     return tried >= said.delta * (1 - slack) - LEAST, tried
 
 
-def _too_large(found: Found, finer: Found, said: Said) -> str:
+def _too_large(found: Found | Finite, finer: Found | Finite, said: Said) -> str:
     """Why a lower end, or a refutation, is wrong."""
     if not found.bounded or (said.epsilon == 0 and said.what == "epsilon at least"):
         return ""

@@ -10,17 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
-from math import inf
 
 import numpy as np
 from mpmath import mp, mpf
 
 from brute_force import datasets
 from brute_force.behind import Behind, Unknown, behind
-from brute_force.cells import Family, columns, mixed
+from brute_force.cells import Family
 from brute_force.datasets import Refused, Values
-from brute_force.laws import Array, Noise, noise
+from brute_force.finite import Finite, finite
+from brute_force.found import FINENESS, Channel, Found, few
+from brute_force.laws import Noise, noise
 from oracle.text import Stage, Unreadable
 from oracle.text import stages as read
 
@@ -30,9 +30,7 @@ NOISES = (
     *("truncated_laplace", "bounded_laplace", "staircase"),
 )
 COORDINATEWISE = ("clamp", "round", "squash", "decode", "encode")
-FINENESS = {1: {1: 40, 2: 12}, 2: {1: 150, 2: 30}, 3: {1: 1000, 2: 120}}
 MOST_PAIRS = {1: 400, 2: 4000, 3: 20000}
-MOST_CELLS = 3_000_000  # pairs times cells in one matrix
 
 
 @dataclass(frozen=True)
@@ -47,10 +45,8 @@ class Pipeline:
     steps: int
 
 
-def parsed(text: str, values: dict[str, mpf]) -> Pipeline:
-    """Take a text apart, or refuse."""
-    with mp.workdps(50):
-        all_of_them = read(text, values)
+def parsed(all_of_them: list[Stage]) -> Pipeline | None:
+    """Take a pipeline apart; None if no noise is added."""
     steps, sampling, start = 1, None, None
     if all_of_them and all_of_them[-1].name == "times":
         steps = int(all_of_them.pop().steps)  # type: ignore[call-overload]
@@ -60,7 +56,7 @@ def parsed(text: str, values: dict[str, mpf]) -> Pipeline:
         start = all_of_them.pop(0)
     first = next((i for i, stage in enumerate(all_of_them) if stage.name in NOISES), None)
     if first is None:
-        raise Refused("no noise that is enumerated")
+        return None
     return Pipeline(
         sampling, start, tuple(all_of_them[:first]), all_of_them[first], tuple(all_of_them[first + 1 :]), steps
     )
@@ -176,154 +172,6 @@ def families(line: Pipeline, dim: int, neighbours: str, level: int, law: Noise, 
     return datasets.any_two(v)
 
 
-def _excess(p: Array, q: Array, epsilon: float) -> Array:
-    """Σ max(0, P − e^ε Q) of each row, and the same with P and Q exchanged: the larger one."""
-    factor = np.exp(min(epsilon, 700.0))
-    with np.errstate(over="ignore", under="ignore"):
-        return np.maximum(np.maximum(p - factor * q, 0).sum(1), np.maximum(q - factor * p, 0).sum(1))
-
-
-def _largest_ratio(p: Array, q: Array) -> Array:
-    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
-        tiny = 1e-250
-        logs = np.where(
-            (p > tiny) & (q > tiny),
-            np.abs(np.log(np.maximum(p, tiny)) - np.log(np.maximum(q, tiny))),
-            np.where(((p > 1e-14) & (q == 0)) | ((q > 1e-14) & (p == 0)), inf, 0),
-        )
-    return logs.max(1)
-
-
-def _outermost(family: Family, sign: float) -> bool:
-    """Whether the outermost values of two mixtures differ: with Gaussian noise the loss is then unbounded."""
-    p = np.where(family.weights_p[None] > 0, sign * family.p[:, :, 0], -inf).max(1)
-    q = np.where(family.weights_q[None] > 0, sign * family.q[:, :, 0], -inf).max(1)
-    return bool((np.abs(p - q) > 1e-9).any())
-
-
-@dataclass(frozen=True)
-class Channel:
-    """A noise with the stages behind it, on cells of some fineness."""
-
-    law: Noise
-    after: Behind
-    fineness: int
-    kinks: int = 400
-
-    def laws(self, family: Family, ratios: bool = False) -> Iterator[tuple[Array, Array]]:
-        """The masses (or what decides ratios) of the pairs, in parts."""
-        known, where_p, where_q = [], [], []
-        for j in range(family.p.shape[2]):
-            both = np.concatenate([family.p[:, :, j].ravel(), family.q[:, :, j].ravel()])
-            unique, where = np.unique(np.round(both, 10), return_inverse=True)
-            cut = family.p[:, :, j].size
-            where_p.append(where[:cut].reshape(family.p.shape[:2]))
-            where_q.append(where[cut:].reshape(family.q.shape[:2]))
-            made = columns(self.law, self.after, unique, self.fineness, self.kinks)
-            table = made.ratios if ratios else made.masses
-            flat = family.p.shape[2] > 1  # cells that hardly anything falls into only cost time
-            known.append(table[:, table.max(0) > (1e-30 if ratios else 1e-9)] if flat else table)
-        at_p, at_q = np.stack(where_p, -1), np.stack(where_q, -1)
-        most = max(1, MOST_CELLS // max(int(np.prod([k.shape[1] for k in known])), 1))
-        for i in range(0, len(at_p), most):
-            rows = slice(i, i + most)
-            yield mixed(known, at_p[rows], family.weights_p), mixed(known, at_q[rows], family.weights_q)
-
-    def deltas(self, family: Family, epsilon: float) -> Array:
-        """δ(ε) of each pair, from below."""
-        return np.concatenate([_excess(p, q, epsilon) for p, q in self.laws(family)])
-
-    def composed(self, family: Family, epsilon: float, steps: int) -> Array:
-        """The same of `steps` independent outputs."""
-        found = []
-        for p, q in self.laws(family):
-            for a, b in zip(p, q, strict=True):
-                used = (a > 0) | (b > 0)
-                one, other = pa, qa = a[used], b[used]
-                if len(one) ** steps > MOST_CELLS:
-                    raise Refused("many steps")
-                for _ in range(steps - 1):
-                    pa, qa = np.multiply.outer(pa, one).ravel(), np.multiply.outer(qa, other).ravel()
-                found.append(_excess(pa[None], qa[None], epsilon)[0])
-        return np.array(found)
-
-    def pure(self, family: Family) -> float:
-        """The largest logarithm of a ratio."""
-        if family.p.shape[2] > 1:
-            family = _few(replace(family, hull=None), 300)
-        largest = max(float(_largest_ratio(p, q).max(initial=0)) for p, q in self.laws(family, ratios=True))
-        if self.law.gaussian and family.p.shape[2] == 1:
-            ends = self.after.pieces[0].value is None, self.after.pieces[-1].value is None
-            if any(end and _outermost(family, sign) for end, sign in zip(ends, (-1, 1), strict=True)):
-                return inf
-        return largest
-
-
-def _sharply(channel: Channel, pair: Family, epsilon: float) -> float:
-    """δ(ε) of one pair on many cells: what was gained by the last halving is added, as it falls by four each time."""
-    apart = [j for j in range(pair.p.shape[2]) if np.ptp(np.concatenate([pair.p[:, :, j], pair.q[:, :, j]], 1)) > 1e-12]
-    if len(apart) < pair.p.shape[2] and apart:  # what is alike in all of them shows nothing
-        pair = replace(pair, p=pair.p[:, :, apart], q=pair.q[:, :, apart])
-    most = FINENESS[3][len(apart) or 1]
-    rough, fine = (replace(channel, fineness=n, kinks=10**5).deltas(pair, epsilon)[0] for n in (most // 2, most))
-    return float(fine + max(fine - rough, 0))
-
-
-@dataclass(frozen=True)
-class Found:
-    """The pairs that are tried, and what becomes of them."""
-
-    families: tuple[tuple[Channel, Family], ...]
-    level: int
-    steps: int = 1
-    bounded: bool = True  # the values are, so that the enumeration can contain the worst ones
-    exact_pure: float | None = None
-
-    def _delta(self, channel: Channel, family: Family, epsilon: float) -> float:
-        once = channel.deltas(family, epsilon / self.steps)
-        if self.steps > 1:
-            if self.level > 1 and family.p.shape[2] > 1:
-                raise Refused("many steps of many coordinates")
-            best = np.argsort(once)[-(3 + self.level) :]
-            return float(channel.composed(family.rows(best), epsilon, self.steps).max(initial=0))
-        if family.hull is not None:
-            return float(family.hull(once).max(initial=0))
-        largest = float(once.max(initial=0))
-        if self.level == 1:
-            return largest
-        apart = np.abs(family.p[:, -1] - family.q[:, -1]).sum(-1)
-        near, share = np.lexsort((apart, once))[-4:], 0.1
-        largest = max(largest, *(_sharply(channel, family.rows(near[i : i + 1]), epsilon) for i in range(len(near))))
-        while family.nudged is not None and share > 1e-4:
-            family = family.nudged(near, share)
-            once = channel.deltas(family, epsilon)
-            near, share = np.argsort(once)[-4:], share / 2
-            largest = max(largest, _sharply(channel, family.rows(near[-1:]), epsilon))
-        return largest
-
-    def at_least(self, epsilon: float) -> float:
-        """δ(ε) is at least this."""
-        rough = replace(self, level=1)
-        return max((rough._delta(*one, epsilon) for one in self.families if one[1].real), default=0.0)
-
-    def tried(self, epsilon: float) -> float:
-        """The largest δ(ε) of all pairs that were tried; above level 1 without the error of the cells."""
-        return max((self._delta(*one, epsilon) for one in self.families), default=0.0)
-
-    @cached_property
-    def pure_at_least(self) -> float:
-        if self.exact_pure is not None:
-            return self.steps * self.exact_pure
-        return self.steps * max((c.pure(family) for c, family in self.families if family.real), default=0.0)
-
-    @cached_property
-    def pure_tried(self) -> float:
-        rest = self.steps * max((c.pure(family) for c, family in self.families if not family.real), default=0.0)
-        if any(c.law.gaussian and (family.p.shape[2] > 1 or len(c.after.pieces) > 1) for c, family in self.families):
-            return inf  # far away from the cuts it grows without end
-        return max(rest, self.pure_at_least)
-
-
 def _shuffled(v: Values, batches: int) -> Iterator[Family]:
     """Two batches, one step each, as one law of two numbers: the others are alike."""
     if batches != 2 or v.points.shape[1] != 1:
@@ -358,43 +206,33 @@ def _exact_staircase(line: Pipeline, dim: int) -> float | None:
         return float(mp.ceil(line.start.distance / line.noise.sensitivity) * line.noise.epsilon)  # type: ignore[operator]
 
 
-def _few(family: Family, most: int) -> Family:
-    """Of too many pairs those that are farthest apart, and every so many of all."""
-    if len(family.p) <= most or family.hull is not None:
-        return family
-    apart = np.abs(family.p[:, -1] - family.q[:, -1]).sum(-1)
-    farthest = np.argsort(-apart, kind="stable")[: most // 2]
-    spread = np.linspace(0, len(family.p) - 1, most - len(farthest)).astype(int)
-    return family.rows(np.unique(np.concatenate([farthest, spread])))
-
-
-def found_in(text: str, values: dict[str, object], dim: int, neighbours: str, level: int = 1) -> Found:
+def found_in(text: str, values: dict[str, object], dim: int, neighbours: str, level: int = 1) -> Found | Finite:
     """Enumerate a pipeline's small data sets; `level` 1 to 3 says how many.
 
     Raises Refused for what is not enumerated, and Unreadable for what is not read.
     """
     with mp.workdps(50):
-        line = parsed(text, {key: mpf(str(value)) for key, value in values.items()} | {"dim": mpf(dim)})
+        stages = read(text, {key: mpf(str(value)) for key, value in values.items()} | {"dim": mpf(dim)})
+    line = parsed(list(stages))
+    if line is None:
+        steps = int(stages.pop().steps) if stages[-1].name == "times" else 1  # type: ignore[call-overload]
+        return finite(stages, steps, dim, neighbours, level)
     law = noise(line.noise.name, dict(line.noise.given))
     if law is None or (line.noise.name == "radial" and dim > 1 and line.noise.norm != "l1"):
         raise Refused(line.noise.name)
     wide = datasets.values(line.before, dim, 1) if line.start is None else None
     out_dim = wide.points.shape[1] if wide is not None else dim
     after, known = _followed(line, out_dim)
-    bounded = (
-        wide.bounded
-        if wide is not None
-        else line.start.name == "query"
-        or any(  # type: ignore[union-attr]
-            stage.name in ("clamp", "squash") for stage in line.before
-        )
-    )
+    limited = any(stage.name in ("clamp", "squash") for stage in line.before)
+    bounded = wide.bounded if wide is not None else line.start.name == "query" or limited  # type: ignore[union-attr]
+    if line.start is not None and dim > 1 and any(stage.name == "round" for stage in line.before):
+        bounded = False  # several coordinates that are moved across a half are not all tried
     fineness = FINENESS[level][out_dim]
     if line.steps > 1:
         fineness = min(fineness, {1: 30, 2: 150, 3: 300}[level])
     channel = Channel(law, after, fineness, (1500 if line.noise.name == "staircase" else 400) if out_dim == 1 else 60)
     most = MOST_PAIRS[level] if out_dim > 1 else 10 * MOST_PAIRS[level]
-    pairs = [(channel, _few(family, most)) for family in families(line, dim, neighbours, level, law, after)]
+    pairs = [(channel, few(family, most)) for family in families(line, dim, neighbours, level, law, after)]
     if line.sampling is not None and line.sampling.name == "shuffle":
         if line.steps > 1:
             raise Refused("epochs")
@@ -407,4 +245,4 @@ def found_in(text: str, values: dict[str, object], dim: int, neighbours: str, le
     return Found(tuple(pairs), level, line.steps, bounded, exact)
 
 
-__all__ = ["Found", "Refused", "Unreadable", "found_in"]
+__all__ = ["Finite", "Found", "Refused", "Unreadable", "found_in"]
