@@ -346,12 +346,15 @@ def subsample(v: Values, m: int, n: int, window: tuple[float, float] | None, lev
     found = []
     few = thinned(v.points, 5)
     if v.points.shape[1] == 1:
-        s = sums(v, window, level, m)
-        mine = v.points if level == 1 else thinned(v.points, 7)
-        columns = _rows(s, v.points, mine, mine)
-        shape = len(s), len(v.points), len(mine) ** 2
+        s = sums(v, window, 1 if level == 1 else 3, m)
+        mine, place = v.points, v.points
+        if level > 1:
+            mine = thinned(v.points, 7)
+            place = np.linspace(v.low, v.high, 21)[:, None] if v.convex else v.points
+        columns = _rows(s, place, mine, mine)
+        shape = len(s), len(place), len(mine) ** 2
         plain = _family(known, columns, False)
-        hull = _hull(shape, v.points[:, 0], s[:, 0] / m)
+        hull = _hull(shape, place[:, 0], s[:, 0] / m)
         found.append(Family(plain.p, plain.weights_p, plain.q, plain.weights_q, False, hull))
     else:
         columns = _rows(sums(v, window, level, m - 1), few, few, few)

@@ -15,6 +15,7 @@ from brute_force.datasets import Refused
 from brute_force.laws import Array, Noise
 
 FINENESS = {1: {1: 40, 2: 12}, 2: {1: 150, 2: 30}, 3: {1: 1000, 2: 120}}
+COARSE = 1.01  # a hull of values on a grid is a little too low
 MOST_CELLS = 3_000_000  # pairs times cells in one matrix
 
 
@@ -139,7 +140,8 @@ class Found:
             best = np.argsort(once)[-(3 + self.level) :]
             return float(channel.composed(family.rows(best), epsilon, self.steps).max(initial=0))
         if family.hull is not None:
-            return float(family.hull(once).max(initial=0))
+            most = float(family.hull(once).max(initial=0))
+            return most if self.level == 1 else COARSE * most
         largest = float(once.max(initial=0))
         if self.level == 1:
             return largest
