@@ -39,7 +39,9 @@ KEPT = [
     Case("subsample(3, 5) | clamp(1.58, 3.58) | laplace(0.3) | clamp(1.08, 4.08)", 2, "replace-record", "1", "0.3"),
     Case("subsample(10, 20) | onehot(2) | radial(l1, 0.3) | clamp(-1.3, 1.5)", 1, "replace-record", "2", "0.2"),
     Case("subsample(2, 3) | onehot(2) | laplace(0.3) | clamp(-1.333, 1.41)", 1, "replace-record", "0.5", "0.575"),
+    Case("subsample(3, 3) | clamp(-1.83, -0.83) | laplace(0.3) | clamp(-0.08, 0.42)", 1, "replace-record", "1", "0.02"),
     # Records of one sign have no sum of the other one.
+    Case("poisson(0.01) | squash(sigmoid) | laplace(1) | clamp(-3, -2.6) | times(2)", 2, "add-remove-record", "0.1"),
     Case("poisson(0.5) | clamp(2, 5) | laplace(1) | clamp(0, 1)", 1, "add-remove-record", "3"),
     Case("poisson(0.5) | clamp(0, 1) | laplace(1) | clamp(-1, 0.5)", 1, "add-remove-record", "0.6"),
     Case("poisson(0.9) | squash(sigmoid) | laplace(0.99) | normalise(l2)", 1, "add-remove-record", "0.9"),
