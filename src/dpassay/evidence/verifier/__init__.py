@@ -4,6 +4,8 @@ See docs/certificate.md for the format, what is checked, and what a check cannot
 
 - reading.py, text.py: the fields of a step, and the text of a pipeline
 - regions.py, rules.py, pairs.py: sets of vectors, what each stage makes of a set, and of a pair of vectors
+- record_sums.py, steps.py, sampled_lowers.py: sums of records, records that are sampled, and repeated steps
+- premises.py: what each theorem needs, by theorem
 - noises.py, with additive.py, bounded.py, truncated.py, staircase.py, whole.py, discrete.py: all noises, their theorems
 - guarantees.py, metric.py: Rényi DP, zCDP and Gaussian DP of a loss, and losses per unit of distance
 - lowers.py, witness.py: how much of a pair's loss survives the stages behind the noise, and events

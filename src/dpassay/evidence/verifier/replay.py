@@ -11,21 +11,17 @@ from dpassay.evidence.verifier.losses import Loss, pure_loss
 from dpassay.evidence.verifier.lowers import Place, lower
 from dpassay.evidence.verifier.metric import least_per_unit, length, most_per_unit, start_of
 from dpassay.evidence.verifier.noises import joined_noise, upper
-from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, is_infinite, iv, largest, log, positive_part, show
+from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, is_infinite, iv, log, positive_part, show
 from dpassay.evidence.verifier.premises import Use, require_bounded, require_shown
 from dpassay.evidence.verifier.reading import MOST_STAGES, Certificate, Guarantee, Step
+from dpassay.evidence.verifier.record_sums import moved_sums
 from dpassay.evidence.verifier.regions import (
     ADDITIVE,
     INFINITE,
     NOISES,
-    Ball,
     Reach,
-    Shape,
     Stage,
-    box,
     diameter,
-    is_whole,
-    squash,
 )
 from dpassay.evidence.verifier.rules import after, incoming
 from dpassay.evidence.verifier.sampled_lowers import sampled_lower
@@ -134,7 +130,7 @@ class Model:
             return Place(self.stages, self.reaches, position)
         reach = self.reaches[position]
         exact = reach.exact and reach.shape.one.kind != "squashed"
-        shape = _whole_as(reach.shape, _times(_moved(reach.shape), self.count, reach.shape.one.one_hot))
+        shape = moved_sums(reach.shape, self.count)
         return Place(self.stages, self.reaches, position, Reach(shape, exact, reach.far), self.count)
 
     @property
@@ -328,47 +324,6 @@ def _check_neighbours(stages: list[Stage], reaches: list[Reach], neighbours: str
 
 def _first_noise(stages: list[Stage]) -> int:
     return next((i for i, stage in enumerate(stages) if stage.name in NOISES), len(stages))
-
-
-def _whole_as(shape: Shape, moved: Shape) -> Shape:
-    """Sums of integers are integers."""
-    return replace(moved, whole=is_whole(shape))
-
-
-def _moved(shape: Shape) -> Shape:
-    """How far one more vector of a region moves a sum, as a region in which neighbours can have any two values."""
-    if shape.everything or shape.values == "bits":
-        return shape
-    if shape.balls:
-        # Sums of numbers ±r are multiples of r; others can be anywhere.
-        free = shape.kind == "ball" or shape.dim > 1
-        balls = tuple(replace(one, width=one.radius, radius=INF) for one in shape.balls)
-        return Shape("answers", shape.dim, balls=balls, free=free)
-    if shape.one_hot:
-        return box(ZERO, ONE, shape.dim, 1)
-    if shape.kind == "squashed":  # the box around it
-        limit = diameter(shape.parts[0], INFINITE) / 2
-        return _moved(box(squash(shape.function, -limit), squash(shape.function, limit), shape.dim))
-    if shape.kind == "repeated":
-        return replace(shape, parts=(_moved(shape.one),))
-    if shape.kind == "box" and shape.values == "reals" and diameter(shape, INFINITE).a > 0:
-        farther = largest([abs(shape.low), abs(shape.high)])
-        upwards = abs(shape.high).b >= abs(shape.low).b
-        return box(ZERO if upwards else -farther, farther if upwards else ZERO, shape.dim)
-    raise CertificateError(f"how far one more vector of the region {shape.kind} moves a sum is not known")
-
-
-def _times(shape: Shape, count: int, one_hot: bool) -> Shape:
-    """How far several vectors move a sum, each of which moves it as a region describes: docs/proofs/record-sums.md."""
-    if count == 1 or shape.everything:
-        return shape
-    if shape.kind == "repeated":
-        return replace(shape, parts=(_times(shape.one, count, one_hot),))
-    if one_hot:  # one coordinate each, perhaps a different one: integers, as far apart in l1 as there are records
-        return Shape("answers", shape.dim, balls=(Ball(1.0, iv.mpf(count), INF),), values="wholes")
-    if shape.balls:
-        return replace(shape, balls=tuple(replace(one, width=one.width * count) for one in shape.balls))
-    return box(shape.low * count, shape.high * count, shape.dim)
 
 
 def _decided(claim: Step, certificate: Certificate, verdict: str) -> str:
