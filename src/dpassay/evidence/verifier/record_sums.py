@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.numbers import INF, ZERO, iv, largest
+from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, iv, largest
 from dpassay.evidence.verifier.regions import INFINITE, Ball, Shape, box, diameter, is_whole, squash
 
 
