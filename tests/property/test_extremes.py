@@ -42,6 +42,13 @@ CLAIMS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def _digits():
+    """Each test sets mpmath's precision for itself alone."""
+    with mp.workdps(mp.dps):
+        yield
+
+
 @pytest.mark.long(reduced=1, full=len(CLAIMS))
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -75,8 +75,10 @@ def _image(stage: Stage, values: Values) -> list[Number] | None:
         norm = _norm(values, NORMS[stage.norm])
         if isinstance(stage, Clip) and norm.b <= stage.radius.a:
             return plain
-        factor = None if not norm.a > 0 else quotient(stage.radius if isinstance(stage, Clip) else ONE, norm)
-        return None if factor is None else [value * minimum(ONE, factor) for value in plain]
+        if not norm.a > 0:
+            return None
+        factor = minimum(ONE, quotient(stage.radius, norm)) if isinstance(stage, Clip) else quotient(ONE, norm)
+        return [value * factor for value in plain]
     if isinstance(stage, MinMaxScale):
         low, high = minimum(*plain), maximum(*plain)
         if not (high - low).a > 0:

@@ -9,7 +9,7 @@ from dpassay import CertificateError, InputError, Pipeline, certify, check, save
 from dpassay.core.numbers import ONE
 from dpassay.errors import DpassayError
 from dpassay.evidence.verifier import examine
-from dpassay.exact import analysis as exact
+from dpassay.exact import pushed_pairs
 from dpassay.pipeline.distributions import Laplace, Mixture, OneSided
 from dpassay.pipeline.regions import Block, Pair, Sparse
 from dpassay.pipeline.stages import categories
@@ -291,8 +291,14 @@ MISTAKEN = [
     (categories, "_all_names", lambda *_: True, "minmax | onehot(3) | laplace(1)", {"epsilon": 1}),
     (categories, "_all_names", lambda *_: True, "clamp(0, 0.5) | category(3) | flip(0.9)", {"epsilon": 1}),
     (categories, "_all_names", lambda *_: True, "query(l1, 0.1) | category(3) | flip(0.9)", {"epsilon": 1}),
-    (exact, "_inwards", lambda _, ends: ends, "rows | squash(sigmoid) | binary(1, 0) | flip(0.9)", {"epsilon": 0}),
-    (exact, "_inwards", lambda _, ends: ends, "squash(sigmoid) | binary(1, 0) | flip(0.9)", {"epsilon": 0}),
+    (
+        pushed_pairs,
+        "_inwards",
+        lambda _, ends: ends,
+        "rows | squash(sigmoid) | binary(1, 0) | flip(0.9)",
+        {"epsilon": 0},
+    ),
+    (pushed_pairs, "_inwards", lambda _, ends: ends, "squash(sigmoid) | binary(1, 0) | flip(0.9)", {"epsilon": 0}),
 ]
 
 
