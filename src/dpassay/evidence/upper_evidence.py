@@ -54,6 +54,7 @@ def upper_evidence(
         if isinstance(first := pipeline.stages[0], Poisson | Subsample):  # what follows from pure ε
             theorem = Theorem.POISSON if isinstance(first, Poisson) else Theorem.FIXED_SIZE
             yield {"theorem": theorem.value, "noise": position}
+            yield {"theorem": Theorem.UNBOUNDED.value, "noise": position}  # who takes part is revealed at worst
 
 
 def _of_bound(

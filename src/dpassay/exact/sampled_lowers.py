@@ -202,7 +202,8 @@ def _common_output(one: PrivacyProfile, drawn: Drawn, records: Pair) -> Number:
         return ZERO
     visible = told.unlimited if isinstance(noise, Laplace | Gaussian) else told.everything
     if visible and isinstance(noise, Gaussian | TruncatedLaplace):
-        return INFINITY
+        farther = any((b.x * (b.x - b.y)).a > 0 for b in records.blocks)
+        return INFINITY if farther else ZERO
     if visible and isinstance(noise, Laplace | DiscreteLaplace):
         scaled = [pair.distance(1) / noise.scale for pair in (against_zero(records), records)]
         return amplified_replaced(scaled[0], scaled[1], drawn.rate)

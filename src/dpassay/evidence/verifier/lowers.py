@@ -8,6 +8,7 @@ from dpassay.evidence.verifier.discrete import score_spread
 from dpassay.evidence.verifier.losses import Loss, bits_loss, chance_above, leak_loss, loss_at_zero
 from dpassay.evidence.verifier.noises import KNOWN, joined_noise, pair_loss
 from dpassay.evidence.verifier.numbers import (
+    INF,
     ONE,
     ZERO,
     Number,
@@ -79,7 +80,7 @@ class Place:
         """Whether nothing is lost behind the noise; names and bits are integers, so rounding does not change them."""
         if self.noise.name not in (*ADDITIVE, *DIRECTIONS, "bounded_laplace"):
             return told_far(self.behind)
-        return all(stage.name in (*_LOSSLESS, "squash") for stage in self.behind)
+        return _undone(self.behind)
 
     def region(self, start: int) -> Reach:
         """Which values neighbours can have at a position."""
@@ -162,7 +163,21 @@ def told_far(stages: Sequence[Stage]) -> bool:
     names = [stage.name for stage in stages]
     if "squash" in names and "round" in names[names.index("squash") :]:
         return False
-    return all(name in (*_LOSSLESS, "squash", "round") for name in names)
+    return _undone([stage for stage in stages if stage.name != "round"])
+
+
+def _undone(stages: Sequence[Stage]) -> bool:
+    """Whether nothing is lost behind some stages: a clamp loses nothing of what was squashed between its limits."""
+    low, high = -INF, INF
+    for stage in stages:
+        if stage.name == "squash":
+            low, high = (squash(stage.words["kind"], end) for end in (low, high))
+        elif stage.name == "clamp":
+            if not (stage.numbers["low"].b <= low.a and high.b <= stage.numbers["high"].a):
+                return False
+        elif stage.name not in _LOSSLESS:
+            return False
+    return True
 
 
 def all_between(stages: Sequence[Stage], pair: Pair) -> bool:

@@ -28,7 +28,8 @@ def _moved(shape: Shape) -> Shape:
         return _moved(box(squash(shape.function, -limit), squash(shape.function, limit), shape.dim))
     if shape.kind == "repeated":
         return replace(shape, parts=(_moved(shape.one),))
-    if shape.kind == "box" and shape.values == "reals" and diameter(shape, INFINITE).a > 0:
+    # A constant is not known to be this one, if a function gave it.
+    if shape.kind == "box" and shape.values in ("reals", "minmax") and (shape.high - shape.low).a > 0:
         farther = largest([abs(shape.low), abs(shape.high)])
         upwards = abs(shape.high).b >= abs(shape.low).b
         return box(ZERO if upwards else -farther, farther if upwards else ZERO, shape.dim)

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.guarantees import least, most
-from dpassay.evidence.verifier.losses import Loss, pure_loss
+from dpassay.evidence.verifier.losses import Loss, leak_loss, pure_loss
 from dpassay.evidence.verifier.lowers import Place, lower
 from dpassay.evidence.verifier.metric import least_per_unit, length, most_per_unit, start_of
 from dpassay.evidence.verifier.noises import joined_noise, upper
@@ -129,7 +129,7 @@ class Model:
         if not one_more or position != _first_noise(self.stages):
             return Place(self.stages, self.reaches, position)
         reach = self.reaches[position]
-        exact = reach.exact and reach.shape.one.kind != "squashed"
+        exact = reach.exact and reach.shape.one.kind != "squashed" and reach.shape.one.values != "minmax"
         shape = moved_sums(reach.shape, self.count)
         return Place(self.stages, self.reaches, position, Reach(shape, exact, reach.far), self.count)
 
@@ -158,9 +158,10 @@ class Model:
         noise = joined or place.noise
         named = replace(step, theorem=self.steps.theorem(step.theorem, noise))
         require_bounded(Use(first, self.steps, self._sums, named))
-        base = upper(named, noise, first.reach.shape, behind)
-        apart = None
-        if moved and self.relation == "replace-record":
+        apart, base = None, leak_loss(ONE)
+        if step.theorem != "unbounded":
+            base = upper(named, noise, first.reach.shape, behind)
+        if moved and self.relation == "replace-record" and step.theorem != "unbounded":
             apart = upper(named, noise, self.place(first.position).reach.shape, behind)
         loss = self.steps.upper(step, base, apart)
         if step.guarantee is not None:

@@ -21,8 +21,8 @@ from dpassay.evidence.verifier.losses import (
     pure_loss,
 )
 from dpassay.evidence.verifier.lowers import Place, all_between, lower, radial_loss, told_far
-from dpassay.evidence.verifier.noises import joined_noise, pair_loss
-from dpassay.evidence.verifier.numbers import ONE, ZERO, is_infinite, is_point
+from dpassay.evidence.verifier.noises import KNOWN, joined_noise, pair_loss
+from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, is_infinite, is_point
 from dpassay.evidence.verifier.pairs import Pair, same
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import Stage
@@ -33,6 +33,7 @@ from dpassay.evidence.verifier.steps import Amplified, Steps, amplified_replaced
 # Noises whose loss between two values is the same in both orders.
 _EVEN = ("", "laplace", "gaussian", "staircase", "discrete_laplace", "discrete_gaussian", "truncated_laplace")
 _RADIAL = ("radial", "mahalanobis")
+_UNBOUNDED = ("gaussian", "truncated_laplace")  # there they are infinite
 _ONE_SIDE = ("laplace", "discrete_laplace", "staircase")  # far out on one side all ratios are the largest
 
 
@@ -156,12 +157,12 @@ def _replaced(steps: Steps, place: Place, step: Step) -> Loss:
     pair, noise = place.pair(step), joined_noise(place.added)
     if noise is None:
         raise CertificateError("for a sum of different noises, nothing is known of a record replaced")
+    if step.theorem not in (KNOWN[noise.name].theorem, "post-processing", "radial"):
+        raise CertificateError(f"the theorem {step.theorem!r} does not say what a record replaced shows")
     finite = bool(step.thresholds) and not any(is_infinite(abs(one)) for one in step.thresholds)
     if finite and noise.name in ("laplace", "gaussian"):
         return _event(steps, place, noise, step, pair)
-    if noise.name == "gaussian" and place.keeps_all:
-        if not _opposite(pair):
-            raise CertificateError("the pair is not a record's vector and the opposite one")
+    if noise.name == "gaussian" and place.keeps_all and _opposite(pair):
         loss = pair_loss(noise, pair, None)
         assert isinstance(loss, Curve)
         assert loss.mu is not None
@@ -170,11 +171,15 @@ def _replaced(steps: Steps, place: Place, step: Step) -> Loss:
     if noise.name in _RADIAL and _opposite(pair):
         losses = [radial_loss(noise, place, each) for each in (alone, pair)]
     else:
-        visible = place.keeps_all or (noise.name == "laplace" and told_far(place.behind))
-        if noise.name not in _ONE_SIDE or not visible:
+        visible = place.keeps_all or (noise.name in ("laplace", "gaussian") and told_far(place.behind))
+        if noise.name not in (*_ONE_SIDE, *_UNBOUNDED) or not visible:
             raise CertificateError(f"no output of {noise.name} is known that shows most against both laws")
         if not all(same(block) or (block.x * (block.x - block.y)).a >= 0 for block in pair):
             raise CertificateError("no output is known that shows most against the other record and against none")
+        if noise.name in _UNBOUNDED:
+            if not any((block.x * (block.x - block.y)).a > 0 for block in pair):
+                raise CertificateError("no coordinate of the record is known to be farther out than both others")
+            return loss_at_zero(INF)
         losses = [pair_loss(noise, each, None) for each in (alone, pair)]
     return loss_at_zero(amplified_replaced(losses[0].pure, losses[1].pure, steps.rate) * steps.count)
 

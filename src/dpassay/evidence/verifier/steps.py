@@ -24,6 +24,9 @@ from dpassay.evidence.verifier.regions import Stage
 from dpassay.evidence.verifier.sampled import Sampled
 from dpassay.evidence.verifier.sampled_laplace import sampled_laplace
 
+_RESPONSE = "optimal-composition"
+_LISTED = 4096  # outcomes of all steps together
+
 
 @dataclass(frozen=True)
 class Basic:
@@ -70,6 +73,11 @@ def repeated(loss: Loss, count: int, upper: bool) -> Loss:
         return Summed(tuple((part, times * count) for part, times in loss.parts), loss.grid)
     if isinstance(loss, Bits):
         return bits_loss([(p, q, times * count) for p, q, times in loss.groups])
+    if isinstance(loss, Outcomes) and not upper and len(loss.chances) ** count <= _LISTED:
+        chances = [(ONE, ONE)]
+        for _ in range(count):
+            chances = [(a * p, b * q) for a, b in chances for p, q in loss.chances]
+        return Outcomes(tuple(chances))
     if isinstance(loss, Outcomes) and not upper:
         # For each step only one bit is used: whether its output is likelier under the first law.
         likelier = [(p, q) for p, q in loss.chances if p.a > q.b]
@@ -156,10 +164,12 @@ class Steps:
         Behind Poisson sampling it is that of a record added or removed, and `apart` that of one replaced.
         """
         name = step.theorem
+        if name == "unbounded":  # a record that takes part is revealed at worst
+            return leak_loss(1 - (1 - self.rate) ** self.count)
         own = {"poisson": "poisson", "subsample": "fixed-size"}.get(self.kind, "")
-        if (name in ("poisson", "fixed-size") and name != own) or name == "shuffle":
+        if (name in ("poisson", "fixed-size") and name != own) or name == "shuffle" or (own and name == _RESPONSE):
             raise CertificateError(f"the theorem {name!r} does not apply to these steps")
-        if name == "optimal-composition" and not own:
+        if name == _RESPONSE:
             return randomized_response(loss.pure, self.count)
         if not own and isinstance(loss, Curve) and loss.width is not None and step.order is not None:
             return range_steps(loss.width, loss.pure, self.count, step.order)
@@ -168,9 +178,8 @@ class Steps:
         if name != own:
             if self.added and (found := sampled_laplace(loss, self.rate, self.count, step.grid)) is not None:
                 return found
-            if self.count > 1:
-                raise CertificateError(f"the theorem {name!r} does not apply to these steps")
-            return Amplified(loss, self.rate, 1) if apart is None else Replaced(loss, apart, self.rate)
+            one = Amplified(loss, self.rate, 1) if apart is None else Replaced(loss, apart, self.rate)
+            return one if self.count == 1 else Basic(one, self.count)
         if isinstance(loss, Curve) and loss.mu is not None:
             orders = ("fixed",) if self.kind == "subsample" else ("both",) if self.replaced else ("in", "out")
             return Worst([Sampled(self.rate, loss.mu, order, self.count, step.grid) for order in orders])
