@@ -48,8 +48,8 @@ def kept_after(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Kep
     stages = pipeline.stages[position + 1 :]
     clamps = next((i for i, stage in enumerate(stages) if not isinstance(stage, Clamp | Squash)), len(stages))
     anywhere = position == 1 and type(pipeline.stages[0]) is Query  # counts may be shifted only by integers
-    region = pipeline.output_regions()[position].region
-    placed = not adds_a_record(pipeline, position, neighbours) or can_lie_around_zero(region)
+    outputs = pipeline.output_regions()[position]
+    placed = not adds_a_record(pipeline, position, neighbours) or can_lie_around_zero(outputs)
     summed = sums_records(pipeline, neighbours) and position <= pipeline.noise_positions[0]
     passed = None if summed else thresholds_told(stages[:clamps])
     return Kept(thresholds_told(stages), passed or Thresholds(), anywhere, placed)

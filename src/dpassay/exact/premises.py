@@ -109,9 +109,9 @@ class Setting:
         if isinstance(self.sampling, Poisson | Subsample):
             return candidate.data_sets is not None and self.reached(candidate.data_sets)
         added = sums_records(self.pipeline, self.neighbours) and self.neighbours.relation == "add-remove-record"
-        region = self.pipeline.output_regions()[self.noises[0]].region
-        inner = region.region if isinstance(region, Repeated) else region
-        return not (added and isinstance(inner, Sphere) and inner.dim == 1)
+        outputs = self.pipeline.output_regions()[self.noises[0]]
+        inner = outputs.region.region if isinstance(outputs.region, Repeated) else outputs.region
+        return not (added and inner.dim == 1 and (isinstance(inner, Sphere) or outputs.far))
 
     def reached(self, sets: DataSets) -> bool:
         """Whether the sums are those of the records, drawn as the first stage says."""

@@ -165,13 +165,14 @@ def _moved(region: Region) -> Region:
     )
 
 
-def can_lie_around_zero(region: Region) -> bool:
+def can_lie_around_zero(outputs: OutputRegion) -> bool:
     """Whether other records can shift two sums so that a pair lies as in the region after `with_record_added`.
 
-    True for all except sums of numbers ±r, which are multiples of r.
+    True for all except sums of numbers ±r, which are multiples of r: unit vectors in one dimension, or integers that
+    are clipped.
     """
-    inner = region.region if isinstance(region, Repeated) else region
-    return not (isinstance(inner, Sphere) and inner.dim == 1)
+    inner = outputs.region.region if isinstance(outputs.region, Repeated) else outputs.region
+    return not (inner.dim == 1 and (isinstance(inner, Sphere) or outputs.far))
 
 
 def one_record(pair: Pair, count: int = 1) -> Pair:

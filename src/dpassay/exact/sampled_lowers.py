@@ -139,7 +139,8 @@ def _difference(pair: Pair, drawn: Drawn) -> DataSets:
 
 def _located(drawn: Drawn) -> Iterator[DataSets]:
     """Data sets with sums whose places are known."""
-    sure = drawn.outputs.exact  # else vectors are known in doubles, up to a small move inwards
+    # Else vectors are known in doubles, up to a small move inwards, or are reached only in the limit.
+    sure = drawn.outputs.exact and not drawn.outputs.far
     for pair in drawn.pairs:
         for each in (pair, swapped(pair)):
             record = against_zero(each)

@@ -108,6 +108,8 @@ def _finite(chances: tuple[tuple[Number, Number], ...], order: Number) -> Number
 
 def _part(part: lattice.Part, order: Number) -> Number:
     if isinstance(part, lattice.Laplace):
+        if part.cut.b > 0:  # of noise that is drawn again until it lies between limits it is not known
+            return hull(ZERO, INF)
         return laplace_moment(part.shift, order) / (order - 1)
     if part.infinite.b > 0:
         return INF if part.infinite.a > 0 else hull(ZERO, INF)

@@ -102,6 +102,8 @@ class Place:
         if why:
             raise CertificateError(f"the pair is not one of the region {reach.shape.kind}: {why}")
         pair = carried(self.stages[step.at : self.position], step.pair)
+        if sum(block.count for block in pair) != self.reaches[self.position].shape.dim:
+            raise CertificateError("a function changes how many coordinates there are, and which it gives is not known")
         shape = reach.shape.one
         any_vector = shape.kind == "box" and shape.differing == shape.dim and not shape.everything
         if self.moved is None or (step.at == self.position and not any_vector):

@@ -4,21 +4,22 @@ from dataclasses import replace
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, iv, largest
-from dpassay.evidence.verifier.regions import INFINITE, Ball, Shape, box, diameter, is_whole, squash
+from dpassay.evidence.verifier.regions import INFINITE, Ball, Reach, Shape, box, diameter, is_whole, squash
 
 
-def moved_sums(shape: Shape, count: int) -> Shape:
+def moved_sums(reach: Reach, count: int) -> Shape:
     """The sums that up to `count` more vectors of a region give; sums of integers are integers."""
-    return replace(_times(_moved(shape), count, shape.one.one_hot), whole=is_whole(shape))
+    shape = reach.shape
+    return replace(_times(_moved(shape, reach.far), count, shape.one.one_hot), whole=is_whole(shape))
 
 
-def _moved(shape: Shape) -> Shape:
+def _moved(shape: Shape, far: bool = False) -> Shape:
     """How far one more vector of a region moves a sum, as a region in which neighbours can have any two values."""
     if shape.everything or shape.values == "bits":
         return shape
     if shape.balls:
-        # Sums of numbers ±r are multiples of r; others can be anywhere.
-        free = shape.kind == "ball" or shape.dim > 1
+        # Sums of numbers ±r are multiples of r, also of integers that are clipped; others can be anywhere.
+        free = (shape.kind == "ball" and not far) or shape.dim > 1
         balls = tuple(replace(one, width=one.radius, radius=INF) for one in shape.balls)
         return Shape("answers", shape.dim, balls=balls, free=free)
     if shape.one_hot:
@@ -27,7 +28,7 @@ def _moved(shape: Shape) -> Shape:
         limit = diameter(shape.parts[0], INFINITE) / 2
         return _moved(box(squash(shape.function, -limit), squash(shape.function, limit), shape.dim))
     if shape.kind == "repeated":
-        return replace(shape, parts=(_moved(shape.one),))
+        return replace(shape, parts=(_moved(shape.one, far),))
     # A constant is not known to be this one, if a function gave it.
     if shape.kind == "box" and shape.values in ("reals", "minmax") and (shape.high - shape.low).a > 0:
         farther = largest([abs(shape.low), abs(shape.high)])

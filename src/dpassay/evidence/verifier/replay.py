@@ -11,7 +11,7 @@ from dpassay.evidence.verifier.losses import Loss, leak_loss, pure_loss
 from dpassay.evidence.verifier.lowers import Place, lower
 from dpassay.evidence.verifier.metric import least_per_unit, length, most_per_unit, start_of
 from dpassay.evidence.verifier.noises import joined_noise, upper
-from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, is_infinite, iv, log, positive_part, show
+from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, show
 from dpassay.evidence.verifier.premises import Use, require_bounded, require_shown
 from dpassay.evidence.verifier.reading import MOST_STAGES, Certificate, Guarantee, Step
 from dpassay.evidence.verifier.record_sums import moved_sums
@@ -25,7 +25,7 @@ from dpassay.evidence.verifier.regions import (
 )
 from dpassay.evidence.verifier.rules import after, incoming
 from dpassay.evidence.verifier.sampled_lowers import sampled_lower
-from dpassay.evidence.verifier.steps import Steps
+from dpassay.evidence.verifier.steps import Amplified, Steps
 from dpassay.evidence.verifier.text import Call, check_place, read_text, stage_of
 from dpassay.evidence.verifier.witness import check_event
 from dpassay.evidence.verifier.work import limited
@@ -106,7 +106,7 @@ class Model:
         if stage.name != "query" or self.count == 1:
             return stage
         noises = [call.name for call in calls if call.name in (*NOISES, "leak", "softmax")]
-        moves = stage.words["moves"] if set(noises) <= {"exponential", "softmax"} else "any"
+        moves = stage.words["moves"] if set(noises) <= {"exponential", "softmax", "noisymax"} else "any"
         each = stage.numbers["distance"]
         if "values" in stage.words and (stage.words["norm"] == "l2" or not each.a == each.b == int(each.a)):
             raise CertificateError(
@@ -130,7 +130,7 @@ class Model:
             return Place(self.stages, self.reaches, position)
         reach = self.reaches[position]
         exact = reach.exact and reach.shape.one.kind != "squashed" and reach.shape.one.values != "minmax"
-        shape = moved_sums(reach.shape, self.count)
+        shape = moved_sums(reach, self.count)
         return Place(self.stages, self.reaches, position, Reach(shape, exact, reach.far), self.count)
 
     @property
@@ -163,13 +163,13 @@ class Model:
             base = upper(named, noise, first.reach.shape, behind)
         if moved and self.relation == "replace-record" and step.theorem != "unbounded":
             apart = upper(named, noise, self.place(first.position).reach.shape, behind)
-        loss = self.steps.upper(step, base, apart)
+        loss = self.steps.upper(step, self._behind_dropout(base), apart)
         if step.guarantee is not None:
-            return _at_most(step, step.guarantee, most(self._behind_dropout(loss), step))
-        epsilon, delta = self._before_dropout(step.epsilon, step.delta)
-        what, found, limit = "epsilon", loss.pure, self._before_dropout(step.epsilon * (1 + TIE), step.delta)[0]
-        if not found.b <= limit.a and delta.a > 0:
-            what, found, limit = "delta", loss.delta(iv.mpf(epsilon.a), True), delta * (1 + TIE)
+            known = loss if self.mu.b <= 0 else pure_loss(loss.pure)
+            return _at_most(step, step.guarantee, most(known, step))
+        what, found, limit = "epsilon", loss.pure, step.epsilon * (1 + TIE)
+        if not found.b <= limit.a and step.delta.a > 0:
+            what, found, limit = "delta", loss.delta(iv.mpf(step.epsilon.a), True), step.delta * (1 + TIE)
         if not found.b <= limit.a:
             raise CertificateError(
                 f"epsilon {show(step.epsilon)} at delta {show(step.delta)} does not follow: "
@@ -187,10 +187,10 @@ class Model:
             loss = sampled_lower(self.steps, place, step)
         else:
             base = lower(place, replace(step, theorem=self.steps.theorem(step.theorem, place.noise)))
-            loss = self.steps.lower(step, base)
+            loss = self.steps.lower(step, self._behind_dropout(base))
         if step.guarantee is not None:
             return self._other_lower(step, step.guarantee, loss)
-        epsilon, delta = self._before_dropout(step.epsilon, step.delta)
+        epsilon, delta = step.epsilon, step.delta
         if step.quantity == "epsilon" and step.delta.b <= 0:
             shown, enough = loss.pure, loss.pure.a == INF or (loss.pure * _SAFE).a >= epsilon.b
         else:
@@ -234,18 +234,8 @@ class Model:
         return f"by {step.theorem}, {stated.parameter} of {stated} is no smaller"
 
     def _behind_dropout(self, loss: Loss) -> Loss:
-        """A loss after word dropout, with known ε at δ = 0."""
-        if self.mu.b <= 0:
-            return loss
-        pure = loss.pure
-        return pure_loss(INF if is_infinite(pure) else pure + iv.log(1 - self.mu + self.mu * iv.exp(-pure)))
-
-    def _before_dropout(self, epsilon: Number, delta: Number) -> tuple[Number, Number]:
-        """The guarantee without word dropout that becomes this one with it."""
-        if self.mu.b <= 0:
-            return epsilon, delta
-        before = INF if epsilon.a == INF else epsilon + log((1 - self.mu * iv.exp(-epsilon)) / (1 - self.mu))
-        return positive_part(before), delta / (1 - self.mu)
+        """The loss of a step in which the differing words are dropped with some probability: docs/proofs/dropout.md."""
+        return loss if self.mu.b <= 0 else Amplified(loss, 1 - self.mu, 1)
 
     def _witness(self, step: Step) -> str:
         self.steps.refuse_event()

@@ -156,7 +156,7 @@ def _every_direction(shape: Shape) -> bool:
     """Whether two vectors of any two directions lie in the set, and neighbours can have them."""
     if shape.kind == "box":
         return _full(shape) and bool(shape.low.b < 0 and shape.high.a > 0)
-    return bool(shape.balls) and not shape.monotone
+    return bool(shape.balls) and not shape.monotone and not shape.whole  # integers next to each other have few
 
 
 def _normalised(stage: Stage, before: Reach) -> Reach:

@@ -110,6 +110,8 @@ def _sums(steps: Steps, place: Place, step: Step) -> list[Pair]:
     pair = place.pair(step)
     other = tuple(replace(block, x=block.y, y=block.x) for block in pair)
     if steps.batch[1]:  # all other records have the second vector
+        if place.reach.far and steps.batch[0] > 1:
+            raise CertificateError("where sums of values lie that are reached only in the limit is not known")
         return [_in_a_batch(each, steps.batch[0]) for each in (pair, other)]
     if steps.kind != "poisson":
         raise CertificateError("it is not known where the sums lie")

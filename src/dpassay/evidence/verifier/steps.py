@@ -59,6 +59,11 @@ class Amplified:
         pure = self.loss.pure
         return INF if is_infinite(pure) else iv.log(1 - self.rate + self.rate * iv.exp(pure)) * self.count
 
+    @property
+    def infinite(self) -> Number:
+        """The probability of outputs that the second law cannot give, in one step."""
+        return self.rate * getattr(self.loss, "infinite", ZERO)
+
     def delta(self, epsilon: Number, upper: bool) -> Number:
         return self.rate * self.loss.delta(iv.log(1 + (iv.exp(epsilon) - 1) / self.rate), upper)
 
