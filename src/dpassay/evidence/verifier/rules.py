@@ -246,8 +246,6 @@ def _clamped(stage: Stage, before: Reach) -> Reach:
     if shape.kind in ("answers", "rounded"):  # differences of coordinates do not grow, nor do they exceed the width
         near = tuple(replace(one, radius=INF) for one in shape.balls)
         ends = clamp(shape.low, low, high), clamp(shape.high, low, high)
-        if shape.values == "minmax" and ends[0].b >= ends[1].a:  # a constant; which one is not needed
-            return Reach(box(low, high, shape.dim, 0), False)
         if shape.kind == "rounded" and not all(is_point(end, whole_part(end)) for end in (low, high)):
             return Reach(box(*ends, shape.dim), False)  # between integers there are limits now
         limited = replace(shape, free=False, balls=near, low=ends[0], high=ends[1])
@@ -256,6 +254,8 @@ def _clamped(stage: Stage, before: Reach) -> Reach:
         return Reach(every if smaller else limited, False)
     if shape.kind == "box" and (shape.values == "reals" or not (low.b <= 0 and high.a >= 1)):
         ends = clamp(shape.low, low, high), clamp(shape.high, low, high)
+        if shape.values == "minmax" and ends[0].b >= ends[1].a:  # a constant; which one is not needed
+            return Reach(box(low, high, shape.dim, 0), False)
         return _between(before, *ends, shape.values == "reals", shape.open)
     limit = largest_norm(shape, INFINITE)
     if shape.kind == "box" or (_surely(-low, limit) and _surely(high, limit)):
