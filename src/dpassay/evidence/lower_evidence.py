@@ -73,12 +73,10 @@ def _kept(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Kept | N
 
 def _any_threshold(kept: Kept | None) -> Data:
     """Thresholds as far out as possible, or any."""
-    told = None if kept is None else kept.thresholds
-    if told is None:
+    if kept is None or kept.thresholds is None:
         return {}
-    if told.whole and abs(told.low).b < INFINITY and abs(told.high).b < INFINITY:
-        return {"thresholds": [point((told.low + told.high) / 2)]}  # a limit may be known only to some digits
-    return _FAR if told.unlimited else {"thresholds": [enclosed(told.nearest(ZERO))]}
+    told = kept.thresholds
+    return _FAR if told.unlimited else {"thresholds": [_certain(kept, told.nearest(ZERO))]}
 
 
 def _of_candidate(
@@ -169,7 +167,8 @@ def _far_out(
                     within = [point(centre + (end - centre) * less) for end in ends]
                     looked_at.append(("post-processing", {"thresholds": within}))
     for at, placed in places(pipeline, pair, position):
-        own: list[tuple[str, Data]] = [(theorem.value, {}) for theorem in dict.fromkeys((*theorems, Theorem.RADIAL))]
+        names = dict.fromkeys((*theorems, Theorem.RADIAL, Theorem.ONE_SIDED, Theorem.MIXTURE))
+        own: list[tuple[str, Data]] = [(theorem.value, {}) for theorem in names]
         for theorem, found in (*looked_at, *own):
             yield {"theorem": theorem, "noise": position, "at": at, "pair": pair_data(placed), **found}
 

@@ -54,7 +54,8 @@ def upper_evidence(
         if isinstance(first := pipeline.stages[0], Poisson | Subsample):  # what follows from pure ε
             theorem = Theorem.POISSON if isinstance(first, Poisson) else Theorem.FIXED_SIZE
             yield {"theorem": theorem.value, "noise": position}
-            yield {"theorem": Theorem.UNBOUNDED.value, "noise": position}  # who takes part is revealed at worst
+        if isinstance(first, Poisson | Subsample) or profile.mu.b > 0:  # who takes part is revealed at worst
+            yield {"theorem": Theorem.UNBOUNDED.value, "noise": position}
 
 
 def _of_bound(

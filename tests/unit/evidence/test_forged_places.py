@@ -94,6 +94,11 @@ def zcdp(value):
             claim("dropout(0.5) | encode | clip(l1,1) | laplace(2) | times(2)", "1.3", neighbours="word"),
             lower("laplace", 3, "1.43", [block("0.9999999", "-0.9999999")]),
         ),
+        # No coordinate is 1, as tanh is below it: two sign bits differ at most, 2·ln 9 = 4.394.
+        (
+            claim("squash(tanh) | clip(l2, 1) | binary(1,0) | flip(0.9)", 5, dim=2),
+            lower("randomized-response", 3, "6.5", [block(1, "-0.5"), block(0, "-0.5")], at=2),
+        ),
         # Two records move all scores the same way, by 2 at most.
         (
             claim("query(linf, 1, monotone) | noisymax(laplace, 1)", 3, dim=2, **GROUP),

@@ -109,6 +109,8 @@ def _clipped(stage: Stage, before: Reach) -> Reach:
         known = all(one in kept or _surely(one.radius, largest_norm(new, one.p)) for one in others)
         return Reach(replace(shape, balls=(*kept, *new.balls)), before.exact and known)
     wide = _full(shape) and _surely(-shape.low, radius) and _surely(shape.high, radius)
+    if shape.open:  # limits that are only approached leave out vectors along an axis
+        wide = wide and bool(-shape.low.b > radius.b and shape.high.a > radius.b)
     return Reach(new, before.exact and wide)
 
 

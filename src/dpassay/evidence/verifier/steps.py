@@ -169,7 +169,7 @@ class Steps:
         Behind Poisson sampling it is that of a record added or removed, and `apart` that of one replaced.
         """
         name = step.theorem
-        if name == "unbounded":  # a record that takes part is revealed at worst
+        if name == "unbounded" and self.kind in ("poisson", "subsample"):  # who takes part is revealed at worst
             return leak_loss(1 - (1 - self.rate) ** self.count)
         own = {"poisson": "poisson", "subsample": "fixed-size"}.get(self.kind, "")
         if (name in ("poisson", "fixed-size") and name != own) or name == "shuffle" or (own and name == _RESPONSE):
