@@ -31,7 +31,7 @@ from dpassay.errors import ExpressionError, InputError
 from dpassay.evidence.verdict import Advice, Bounds, ExactEvidence, JudgedClaim, Open, Proven, Refuted, Verdict
 from dpassay.exact.analysis import analyse
 from dpassay.exact.calibrate import classic_gaussian_sigma
-from dpassay.exact.measure import Other, measure, repairs
+from dpassay.exact.measure import Other, has_extreme_numbers, measure, repairs
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile import PrivacyProfile
 from dpassay.exact.profile_bounds import DropoutBound, ProfileBound, PureBound
@@ -119,7 +119,9 @@ def check(
         exact = _judge(claim, pipeline, claim.guarantee, relation, analyse(pipeline, relation))
     except InputError:
         raise
-    except (ArithmeticError, LookupError, ValueError) as error:
+    except (ArithmeticError, LookupError, ValueError, MemoryError) as error:
+        if not has_extreme_numbers(pipeline, claim.guarantee):
+            raise  # a fault of ours
         raise InputError(
             f"these numbers are too large or too small for a verdict ({type(error).__name__}: {error}); noise and "
             "distances may be multiplied by one factor, which changes nothing"

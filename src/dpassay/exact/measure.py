@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
-from dpassay.core.guarantee import GDP, ZCDP, MetricDP, RenyiDP
+from dpassay.core.guarantee import GDP, ZCDP, Guarantee, MetricDP, RenyiDP
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import INFINITY, TIE, Number, as_written, double_above, iv, number
@@ -29,6 +29,7 @@ from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.syntax import NORMS
 
 Other: TypeAlias = MetricDP | RenyiDP | ZCDP | GDP  # guarantees that are not stated by ε and δ
+_LARGE = iv.mpf(10) ** 8  # arithmetic may fail beyond it, and below its inverse
 
 
 @dataclass(frozen=True)
@@ -125,3 +126,12 @@ def _noises(dim: int, diameter: Number, guarantee: Other) -> list[tuple[Stage, f
         sigma = diameter * iv.sqrt(guarantee.exact_order / (2 * guarantee.exact_epsilon))
     double = double_above(sigma)
     return [(Additive(Gaussian(number(double))), double)]
+
+
+def has_extreme_numbers(pipeline: Pipeline, guarantee: Guarantee) -> bool:
+    """Whether some number is so large or so small that arithmetic may fail."""
+    numbers = [guarantee.value, guarantee.exact_delta, 1 - guarantee.exact_delta]
+    numbers += [value for stage in pipeline.stages for value in vars(stage).values() if isinstance(value, iv.mpf)]
+    noises = [stage.noise for stage in pipeline.stages if isinstance(stage, Additive)]
+    numbers += [value for noise in noises for value in vars(noise).values() if isinstance(value, iv.mpf)]
+    return any(abs(one).b > _LARGE or 0 < abs(one).b < 1 / _LARGE for one in numbers)

@@ -9,6 +9,8 @@ from dpassay.evidence.verifier.numbers import (
     ONE,
     ZERO,
     Number,
+    cached,
+    hull,
     is_infinite,
     iv,
     largest,
@@ -33,12 +35,20 @@ def _steps(size: Number) -> int:
 
 
 def _chance(stage: Stage, size: Number, level: int) -> Number:
+    """P(loss = level·ε), level ≥ 1, of staircase noise."""
+    # It is continuous, so from here on the ends are enough, and much quicker than exact fractions.
+    gamma, epsilon, plain = (hull(one, one) for one in (stage.numbers["gamma"], stage.numbers["epsilon"], size))
+    return _chance_of(gamma, epsilon, plain, _steps(size), level)
+
+
+@cached(4096)
+def _chance_of(gamma: Number, epsilon: Number, size: Number, steps: int, level: int) -> Number:
     """P(loss = level·ε), level ≥ 1, of an output drawn around 0, the other value being at the size.
 
     From 0 on, an output is i steps down from the first value and i + level from the second where two intervals meet.
     Below 0 it is ⌈size⌉ steps farther down from the second on a part of each step, and one step less on the rest.
     """
-    gamma, ratio, steps = stage.numbers["gamma"], iv.exp(-stage.numbers["epsilon"]), _steps(size)
+    ratio = iv.exp(-epsilon)
     top = (1 - ratio) / (2 * (gamma + ratio * (1 - gamma)))
     near = max(0, whole_part((size + 1 - 2 * gamma - level) / 2))
     total = ZERO
