@@ -3,7 +3,7 @@
 import pytest
 
 from dpassay import CertificateError, certify, check, verify
-from forging import block, claim, exactly, lower, sealed
+from forging import block, claim, exactly, lower, sealed, upper
 
 ADDED, REPLACED, QUERY = ({"neighbours": name} for name in ("add-remove-record", "replace-record", "query"))
 GROUP = {"neighbours": "group(2)"}
@@ -113,6 +113,22 @@ def zcdp(value):
 def test_what_neighbours_cannot_have_is_refused(stated, step):
     with pytest.raises(CertificateError):
         verify(sealed("refuted", stated, step))
+
+
+@pytest.mark.parametrize(
+    ("text", "theorem", "noise"),
+    [
+        ("dropout(0.5) | encode | clip(l1,1) | gaussian(0.01) | times(3)", "gaussian", 3),
+        ("dropout(0.5) | encode | clip(l1,1) | laplace(0.01) | times(3)", "laplace", 3),
+        ("dropout(0.5) | category(2) | flip(0.999999) | times(3)", "randomized-response", 2),
+        ("dropout(0.5) | encode | leak(0.9) | times(3)", "mixture", 2),
+    ],
+)
+def test_words_that_are_dropped_in_one_step_are_kept_in_another(text, theorem, noise):
+    """A word is kept in one of three steps with probability 7/8, and then the noise hides hardly anything."""
+    certificate = sealed("proven", claim(text, 1, "0.51", neighbours="word"), upper(theorem, noise, 1, "0.51"))
+    with pytest.raises(CertificateError, match="does not follow"):
+        verify(certificate)
 
 
 @pytest.mark.parametrize("noise", ["gaussian(0.1)", "laplace(0.1)"])
