@@ -33,6 +33,7 @@ from dpassay.exact.profile import joined
 from dpassay.exact.profile_bounds import PairBound, ProfileBound, RenyiBound, renyi_epsilon
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.stages.sampling import Subsample
 
 MOST_ANSWERS = 1_000_000
 
@@ -290,6 +291,13 @@ def _have_neighbours(answers: Sequence[Answer]) -> None:
             f"{added} is about two data sets of which one has a record more, {replaced} about two of the same size in "
             "which one record is replaced: no two data sets are both, so their losses do not add up. Compose "
             "mechanisms that draw records in the same way: poisson(rate) in all of them, or subsample(m, n)"
+        )
+    firsts = [answer.part.pipeline.stages[0] for answer in answers if answer.part is not None]
+    sizes = sorted({first.records for first in firsts if isinstance(first, Subsample)})
+    if len(sizes) > 1:
+        raise InputError(
+            f"subsample(m, n) is about data sets of n records, and no data set has both {sizes[0]:,} and "
+            f"{sizes[-1]:,}: give the same n in all mechanisms"
         )
 
 

@@ -10,6 +10,7 @@ from mpmath import mp, mpf
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+import dpassay
 from dpassay.core.guarantee import GDP, ZCDP, ApproxDP, Guarantee, MetricDP, PureDP, make_guarantee
 from dpassay.core.numbers import number
 from dpassay.errors import ExpressionError, InputError
@@ -487,3 +488,10 @@ def test_a_record_more_and_a_record_replaced_are_not_composed() -> None:
         with pytest.raises(InputError, match="no two data sets are both"):
             composition.compose(poisson, other, dim=2)
     assert composition.compose(poisson, poisson, dim=2).count == composition.compose(fixed, fixed, dim=2).count == 2
+
+
+def test_no_data_set_has_two_sizes():
+    texts = ["subsample(1, 2) | clamp(0, 1) | laplace(1)", "subsample(1, 3) | clamp(0, 1) | laplace(1)"]
+    with pytest.raises(InputError, match="no data set has both 2 and 3"):
+        dpassay.compose(*texts, delta=0, dim=1)
+    assert dpassay.compose(texts[0], texts[0], delta=0, dim=1).exact.lower > 0
