@@ -71,13 +71,27 @@ def statements(verdict: Verdict, epsilon: float, delta: float) -> list[Said]:
     return said
 
 
-def outcome(case: Case) -> tuple[str, list[str]]:
-    """One word for what came of a case, and what is wrong of what was said."""
+BELOW = ("epsilon at least", "delta at least", "refuted")
+
+
+def covers_all(case: Case) -> bool:
+    """Whether the enumeration has all data sets that matter, so that what none of them shows is wrong to state.
+
+    In two dimensions it takes too few: `subsample(2, 3) | normalise(l2) | laplace(1) | clamp(-3, -0.1)` at ε = 1 has
+    2/3·(p² − γq²) = 0.2335 between (1, 1)/√2 beside two opposite records and three of these, p = 1 − e^(−1/√2)/2,
+    q = 1 − p, γ = 1 + 3(e − 1)/2. And it takes no answers at ties, 1/2 and 3/2, which are rounded 2 apart.
+    """
+    return case.dim == 1 and not ("query(" in case.text and "round" in case.text)
+
+
+def outcome(case: Case, below: bool = True) -> tuple[str, list[str]]:
+    """One word for what came of a case, and what is wrong of what was said; lower ends only if asked for."""
     try:
         verdict = check(case.text, **case.arguments)
     except InputError:
         return "refused", []
     said = statements(verdict, float(case.epsilon), float(case.delta))
+    said = [one for one in said if below or one.what not in BELOW]
     values = (("eps", case.epsilon), ("delta", case.delta))
     wrong = contradictions(case.text, values, case.dim, case.neighbours, said)
     return ("unknown", []) if wrong is None else ("judged", wrong)
@@ -89,7 +103,7 @@ def test_small_data_sets_contradict_nothing(part: int, repetitions: int) -> None
     drawer, words, failures = Drawer(SEED + part), Counter[str](), []
     for _ in range(repetitions):
         case = drawer.case()
-        word, wrong = outcome(case)
+        word, wrong = outcome(case, covers_all(case))
         words[word] += 1
         failures += [f"{case}: {why}" for why in wrong]
     assert not failures, "\n".join([f"{len(failures)} of {repetitions}", *failures[:40]])
