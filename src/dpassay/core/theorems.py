@@ -7,7 +7,7 @@ from enum import StrEnum
 class Premise(StrEnum):
     """What a theorem needs besides the noise itself. The analysis tests it, and the verifier tests it on its own."""
 
-    SHOWN = "nothing that the noise shows is lost behind it"
+    SHOWN = "nothing that the noise shows is lost after it"
     VISIBLE = "the output shows on which side of some threshold a noisy value lies"
     FAR_OUT = "outputs far out remain distinct"
     BETWEEN = "all outputs between the two values remain distinct"

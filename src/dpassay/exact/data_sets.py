@@ -41,7 +41,7 @@ def added(record: Pair, beside: Pair | None = None) -> DataSets:
         return DataSets(record, record, what, "no record")
     sums = _combined(record, beside, lambda r, s: (r.x + s.x, s.x))
     others = f"many small ones, of which those sampled add up to about {_written(beside, 'x')}"
-    return DataSets(record, sums, f"{what} beside {others},", "these alone")
+    return DataSets(record, sums, f"{what} beside {others}", "the small ones alone")
 
 
 def replaced(records: Pair) -> DataSets:

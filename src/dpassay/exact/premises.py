@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from mpmath.libmp import round_ceiling, to_int
 
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import INFINITY, Number, iv
@@ -18,7 +21,7 @@ from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import DropoutBound, ProfileBound
 from dpassay.exact.record_sums import sums_records
 from dpassay.exact.sampled_pairs import ReplacedBound, same_side
-from dpassay.exact.sampling import Steps
+from dpassay.exact.sampling import BasicBound, Steps
 from dpassay.pipeline.discrete_noise import DiscreteNoise
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pair import Pair
@@ -164,9 +167,18 @@ class Setting:
             Premise.SMALL_RECORDS: self.small_records,
             Premise.COMMON_OUTPUT: lambda: same_side(candidate.pair),
             Premise.OWN_VALUES: self.own_values,
-            Premise.CERTAIN_SIDE: lambda: True,
+            Premise.CERTAIN_SIDE: lambda: self.certain_side(candidate, profile),
         }
         return facts[premise]()
+
+    def certain_side(self, candidate: Candidate, profile: PrivacyProfile) -> bool:
+        """Whether the loss of a pair has no more steps of staircase noise than its smallest possible distances."""
+        noise = profile.noise
+        if not isinstance(noise, Staircase):
+            return len(self.noises) > 1  # then the profile does not say which noise the pair belongs to
+        gaps = [(abs(b.gap) / noise.sensitivity, b.count) for b in candidate.pair.blocks if not b.same]
+        steps = sum(_ceiling(gap._mpi_[0]) * count for gap, count in gaps) * Steps.of(self.pipeline).count
+        return bool(_inner(candidate.bound).pure.a <= (noise.epsilon * steps).b)
 
     def own_values(self) -> bool:
         """Whether no records are summed before the noise; behind the first noise there is one value."""
@@ -187,6 +199,11 @@ class Setting:
             if _discrete(stages[i]) and outputs[first].whole:
                 return True
         return False
+
+
+def _ceiling(end: Any) -> int:
+    """An end of an enclosure, rounded up without any tolerance."""
+    return int(to_int(end, round_ceiling))
 
 
 def _discrete(stage: Stage) -> bool:
@@ -221,16 +238,28 @@ def require_premises(pipeline: Pipeline, neighbours: Neighbours, profile: Privac
         finite = bound.pure.b < INFINITY or theorem == Theorem.DISCRETE_GAUSSIAN
         if Premise.OWN_VALUES in theorem.bounds and not setting.own_values():
             raise _without(theorem, "an upper bound", theorem.bounds)
+        alone = len(setting.noises) == 1  # else the profile does not say which noise the bound belongs to
+        if theorem == Theorem.STAIRCASE and alone and not _takes_the_larger_side(bound, profile):
+            raise _without(theorem, "an upper bound", theorem.bounds)
         nothing = bound.pure.a == INFINITY and theorem == Theorem.DISCRETE_GAUSSIAN
         if Premise.INTEGERS in theorem.bounds and finite and not nothing and not setting.integers():
             raise _without(theorem, "an upper bound", theorem.bounds)
     return profile
 
 
+def _takes_the_larger_side(bound: ProfileBound, profile: PrivacyProfile) -> bool:
+    """Whether an upper bound has all steps of staircase noise that the largest possible distance needs."""
+    noise, region = profile.noise, profile.region
+    if not isinstance(noise, Staircase) or region is None:
+        return False
+    farthest = region.diameter(float("inf")) / noise.sensitivity
+    return bool(_inner(bound).pure.b >= (noise.epsilon * _ceiling(farthest._mpi_[1])).a)
+
+
 def _inner(bound: ProfileBound) -> ProfileBound:
-    """A bound without sampling or dropout."""
-    while isinstance(bound, DropoutBound | ReplacedBound):
-        bound = bound.bound if isinstance(bound, DropoutBound) else bound.alone
+    """A bound of one step, without sampling or dropout."""
+    while isinstance(bound, DropoutBound | ReplacedBound | BasicBound):
+        bound = bound.alone if isinstance(bound, ReplacedBound) else bound.bound
     return bound
 
 

@@ -77,7 +77,8 @@ def _times(value: Number, guarantee: Guarantee) -> str:
     if guarantee.claimed == 0:
         return f"at least {outward(low, -1, 6)}, not 0"
     ratio = low / guarantee.claimed
-    factor = f"{f'{ratio:,.0f}' if ratio >= 1000 else f'{ratio:.4g}'} times" if ratio >= 1.0005 else "more than"
+    whole = 1000 <= ratio < 1e12
+    factor = f"{f'{ratio:,.0f}' if whole else f'{ratio:.4g}'} times" if ratio >= 1.0005 else "more than"
     return f"{_at_least(low, guarantee.claimed, 6)}, {factor} the claimed {as_written(guarantee.value)}"
 
 

@@ -119,6 +119,6 @@ def check_positive(value: Any, what: str) -> Number:
     enclosed = number(value)
     if enclosed.a <= 0 or enclosed.b == INFINITY:
         raise InputError(f"{what} must be positive and finite, got {middle(enclosed):g}")
-    if enclosed.a < iv.mpf("1e-300") or enclosed.b > iv.mpf("1e300"):
+    if enclosed.b < iv.mpf("1e-300").a or enclosed.a > iv.mpf("1e300").b:
         raise InputError(f"{what} must lie between 1e-300 and 1e300")
     return enclosed

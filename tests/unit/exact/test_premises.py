@@ -91,6 +91,19 @@ def test_discrete_noise_needs_integers():
     assert judged("onehot(3) | discrete_laplace(1)", upper=finite, relation="any")
 
 
+def test_staircase_steps_are_counted_without_a_tolerance():
+    """A distance a little above 1 has two steps of ε = 1, one a little below it has one."""
+    text = "clamp(0, {}) | staircase(1, 1, 0.4)"
+    one_step = PureBound(number(1), Theorem.STAIRCASE)
+    assert judged(text.format("1"), upper=one_step, relation="any")
+    with pytest.raises(DpassayError, match="side of a jump"):
+        judged(text.format("1.0000000000000000000000000000001"), upper=one_step, relation="any")
+    pair = Pair((Block(number("0.9999999999999999999999999999999"), number(0), 1),))
+    two_steps = Candidate(pair, PureBound(number(2), Theorem.STAIRCASE))
+    with pytest.raises(DpassayError, match="side of a jump"):
+        judged(text.format("1"), two_steps, relation="any")
+
+
 def test_each_page_states_its_premises():
     for theorem in Theorem:
         if theorem.premises:

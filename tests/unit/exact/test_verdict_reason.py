@@ -127,3 +127,8 @@ def test_what_an_outer_bound_allows_is_not_told_as_reached() -> None:
     # A region whose farthest pair is reached has no second number.
     assert "at most" not in check("clip(l2, 5) | laplace(1)", epsilon=1, dim=64).reason
     assert "at most" not in check("normalise | gaussian(1)", epsilon=1, delta="1e-9", dim=64).reason
+
+
+def test_a_huge_factor_is_written_in_a_few_digits():
+    verdict = check("query(l1, 1e20) | laplace(1e-20)", epsilon=1, dim=1)
+    assert "1e+40 times the claimed 1" in verdict.reason

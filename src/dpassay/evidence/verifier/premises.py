@@ -81,7 +81,7 @@ _ADDED = ("laplace", "gaussian", "truncated_laplace", "staircase", "onesided", "
 _RANDOM = (*_ADDED, "radial", "mahalanobis", "vmf", "purkayastha", "bounded_laplace", "flip", "bits")
 Test = Callable[[Use], bool]
 _SENTENCES: Mapping[Test, str] = {
-    Use.shown: "nothing that the noise shows is lost behind it",
+    Use.shown: "nothing that the noise shows is lost after it",
     Use.far_out: "outputs far out remain distinct",
     Use.visible: "the output shows on which side of a threshold a noisy value lies",
     Use.anywhere: "answers can be shifted to where a threshold is visible",
