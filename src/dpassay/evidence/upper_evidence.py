@@ -23,6 +23,7 @@ from dpassay.exact.sampled_laplace import SampledLaplaceLoss
 from dpassay.exact.sampled_loss import SampledLoss, SampledPower
 from dpassay.exact.sampled_pairs import ReplacedBound, SampledBound
 from dpassay.exact.sampling import BasicBound
+from dpassay.exact.truncated_loss import TruncatedLaplaceLoss
 from dpassay.exact.whole_loss import DiscreteGaussianLoss
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.sampling import Poisson, Subsample
@@ -104,7 +105,8 @@ def grids(
             yield {"grid": _sampled_grid(LatticeSum(larger.components), epsilon, delta, finer)}
         return
     lattice = all(isinstance(component, DiscreteGaussianLoss) for component, _ in loss.components)
-    if sum(count for _, count in loss.components) > 1 and (loss.pure.b < INFINITY or lattice):
+    truncated = all(isinstance(component, TruncatedLaplaceLoss) for component, _ in loss.components)
+    if sum(count for _, count in loss.components) > 1 and (loss.pure.b < INFINITY or lattice or truncated):
         for points in levels:
             yield {"grid": grid_for(loss, epsilon, points, below)}
 
@@ -136,7 +138,8 @@ def grid_for(loss: PrivacyLoss, epsilon: Number, points: int, below: bool) -> Da
     copies = sum(count for _, count in loss.components)
     cells = max(1, points // (2 * copies), min(points // 16, math.floor(points * widest.span / max(width, 1e-300))))
     exact = not isinstance(widest, AtomLoss | DiscreteGaussianLoss)
-    span = iv.mpf(widest.pure.mid) if exact else number(widest.span)
+    largest = widest.largest if isinstance(widest, TruncatedLaplaceLoss) else widest.pure
+    span = iv.mpf(largest.mid) if exact else number(widest.span)
     if below:
         span *= 1 - iv.mpf("1e-33")
     tilt = number(float(np.round(coarse.tilt, 9)))

@@ -42,6 +42,7 @@ from dpassay.exact.loss_sum import sum_delta, sum_epsilon
 from dpassay.exact.pld_grid import ComposedLoss, Side, composed_loss, on_grid, tilt_for_delta, tilt_for_epsilon
 from dpassay.exact.sampled_laplace import SampledLaplaceLoss
 from dpassay.exact.sampled_loss import SampledLoss, SampledPower
+from dpassay.exact.truncated_loss import TruncatedLaplaceLoss
 from dpassay.exact.whole_loss import OnLattice
 from dpassay.pipeline.distributions import (
     BitDistribution,
@@ -237,7 +238,7 @@ class PrivacyLoss:
         """A grid step: fine enough for 10⁻³ relative accuracy, coarse enough for this number of points."""
         spans = [component.span for component, _ in self.components]
         counts = [n for _, n in self.components]
-        if len(self.components) == 1 and isinstance(self.components[0][0], LaplaceLoss):
+        if len(self.components) == 1 and isinstance(self.components[0][0], LaplaceLoss | TruncatedLaplaceLoss):
             n, a = counts[0], spans[0]
             # The error is of second order with many coordinates, of first order with few.
             wanted = max(60 * math.sqrt(math.sqrt(n) * a * min(1.0, a)), (1 << 17) / n, 8)

@@ -15,6 +15,7 @@ from dpassay.exact.after_noise import log_tail
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.profile_bounds import DropoutBound, PairBound, ProfileBound, between_ends
+from dpassay.exact.truncated_loss import TruncatedLaplaceLoss
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pair import Pair
 from dpassay.pipeline.thresholds import Thresholds
@@ -160,6 +161,46 @@ class SampledBound(DropoutBound):
 def sampled(bound: ProfileBound, rate: Number) -> ProfileBound:
     """A bound without sampling, as one of a record that takes part with probability `rate`."""
     return bound if rate == 1 else SampledBound(bound, 1 - rate)
+
+
+def leak(bound: SampledBound) -> Number:
+    """The probability of an output in one step that the data set without the record cannot give."""
+    losses = bound.bound.losses if isinstance(bound.bound, PairBound) else ()
+    return (1 - bound.mu) * maximum(ZERO, *(loss.infinite for loss in losses))
+
+
+def revealed(bound: SampledBound, count: int) -> PairBound:
+    """What such outputs show in several steps: docs/proofs/truncated-laplace.md, point 5."""
+    return PairBound((PrivacyLoss(((AtomLoss((), leak(bound)), count),)),), bound.theorem)
+
+
+def leaking_steps(bound: SampledBound, count: int) -> PrivacyLoss:
+    """A loss that dominates several steps, each of which loses at most some ε unless an output reveals the record.
+
+    Each step is (ε, δ)-DP with the δ that is revealed at least: docs/proofs/optimal-composition.md.
+    """
+    revealing = leak(bound)
+    assert isinstance(bound.bound, PairBound)
+    finite = maximum(*(finite_part(loss) for loss in bound.bound.losses))
+    if finite.b == INFINITY:
+        return PrivacyLoss(((AtomLoss((), iv.mpf(1)), 1),))
+    epsilon = iv.mpf(amplified(finite, 1 - bound.mu).b)
+    keep = (1 - revealing) / (1 + iv.exp(-epsilon))
+    atoms = ((epsilon, keep), (-epsilon, (1 - revealing) - keep)) if epsilon.b > 0 else ((ZERO, 1 - revealing),)
+    return PrivacyLoss(((AtomLoss(atoms, revealing), count),))
+
+
+def finite_part(loss: PrivacyLoss) -> Number:
+    """The largest finite value of a loss."""
+    total = ZERO
+    for component, count in loss.components:
+        if isinstance(component, TruncatedLaplaceLoss):
+            total += component.largest * count
+        elif isinstance(component, AtomLoss):
+            total += maximum(ZERO, *(value for value, _ in component.atoms)) * count
+        else:
+            total += component.pure * count
+    return total
 
 
 @dataclass(frozen=True)

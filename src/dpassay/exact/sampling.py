@@ -31,7 +31,16 @@ from dpassay.exact.profile_bounds import (
 from dpassay.exact.sampled_cells import Way
 from dpassay.exact.sampled_loss import SampledLoss
 from dpassay.exact.sampled_lowers import Drawn, added_lowers, opposite_records, replaced_lowers
-from dpassay.exact.sampled_pairs import EventBound, ReplacedBound, SampledBound, amplified_replaced, sampled
+from dpassay.exact.sampled_pairs import (
+    EventBound,
+    ReplacedBound,
+    SampledBound,
+    amplified_replaced,
+    leak,
+    leaking_steps,
+    revealed,
+    sampled,
+)
 from dpassay.exact.sampled_steps import with_laplace
 from dpassay.pipeline.pair import Pair
 from dpassay.pipeline.pipeline import Pipeline
@@ -281,6 +290,8 @@ def repeated(one: PrivacyProfile, count: int) -> PrivacyProfile:
     if one.pure.b < INFINITY:
         answer = _randomized_response(iv.mpf(one.pure.b))
         uppers.append(PairBound((answer.times(count),), Theorem.OPTIMAL_COMPOSITION))
+    drawn = [upper for upper in one.uppers if isinstance(upper, SampledBound) and 0 < leak(upper).b < 1]
+    uppers += [PairBound((leaking_steps(upper, count),), Theorem.OPTIMAL_COMPOSITION) for upper in drawn]
     theorems = (*one.theorems, Theorem.COMPOSITION)
     return _repeated_lowers(replace(one, uppers=tuple(uppers), theorems=theorems), count)
 
@@ -297,6 +308,8 @@ def _repeated_lowers(one: PrivacyProfile, count: int) -> PrivacyProfile:
             candidates.append(replace(candidate, bound=PairBound(losses, bound.theorem)))
         else:
             candidates.append(candidate)  # ignoring an output is post-processing
+        if isinstance(bound, SampledBound) and leak(bound).a > 0:
+            candidates.append(replace(candidate, bound=revealed(bound, count)))
     lower = one.lower_pure * count
     tails, best = lower if lower.b > 0 else None, one.dominating_pure()
     sets = one.data_sets if best is None else best.data_sets

@@ -265,6 +265,34 @@ class Worst:
         return largest(loss.delta(epsilon, upper) for loss in self.losses)
 
 
+@dataclass(frozen=True)
+class Leaking:
+    """Outputs that the second law cannot give, with probability `chance`; given all others, the loss is another one.
+
+    `others` gives that loss for several answers.
+    """
+
+    chance: Number
+    others: Callable[[int], Loss]
+    count: int = 1
+
+    @property
+    def infinite(self) -> Number:
+        return largest([ZERO, 1 - (1 - self.chance) ** self.count])
+
+    @property
+    def pure(self) -> Number:
+        others = self.others(self.count).pure
+        return INF if self.chance.a > 0 else hull(others, INF) if self.chance.b > 0 else others
+
+    def delta(self, epsilon: Number, upper: bool) -> Number:
+        return at_most_one(self.infinite + (1 - self.infinite) * self.others(self.count).delta(epsilon, upper))
+
+    def times(self, count: int) -> Loss:
+        """The loss of several such answers."""
+        return replace(self, count=self.count * count)
+
+
 def both_ways(chances: Sequence[tuple[Number, Number]]) -> Loss:
     """The larger one of the loss of the first law against the second and of the second against the first."""
     return Worst([Outcomes(tuple(chances)), Outcomes(tuple((q, p) for p, q in chances))])

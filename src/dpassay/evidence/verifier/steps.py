@@ -7,6 +7,7 @@ from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.binomial import Bits
 from dpassay.evidence.verifier.losses import (
     Curve,
+    Leaking,
     Loss,
     Outcomes,
     Summed,
@@ -18,7 +19,18 @@ from dpassay.evidence.verifier.losses import (
     range_steps,
 )
 from dpassay.evidence.verifier.normal import tail
-from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, at_most_one, hull, is_infinite, iv, positive_part
+from dpassay.evidence.verifier.numbers import (
+    INF,
+    ONE,
+    ZERO,
+    Number,
+    at_most_one,
+    hull,
+    is_infinite,
+    iv,
+    largest,
+    positive_part,
+)
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import Stage
 from dpassay.evidence.verifier.sampled import Sampled
@@ -47,7 +59,7 @@ class Basic:
 class Amplified:
     """A record in only one of the data sets, which takes part with probability q: δ(ε) = q·δ₁(ln(1 + (e^ε−1)/q)).
 
-    At δ = 0 all steps count; at δ > 0 one.
+    At δ = 0 all steps count; at δ > 0 one, or all in which an output reveals the record.
     """
 
     loss: Loss
@@ -61,11 +73,12 @@ class Amplified:
 
     @property
     def infinite(self) -> Number:
-        """The probability of outputs that the second law cannot give, in one step."""
-        return self.rate * getattr(self.loss, "infinite", ZERO)
+        """The probability of outputs that the second law cannot give, in any of the steps."""
+        return 1 - (1 - at_most_one(self.rate * getattr(self.loss, "infinite", ZERO))) ** self.count
 
     def delta(self, epsilon: Number, upper: bool) -> Number:
-        return self.rate * self.loss.delta(iv.log(1 + (iv.exp(epsilon) - 1) / self.rate), upper)
+        one = self.rate * self.loss.delta(iv.log(1 + (iv.exp(epsilon) - 1) / self.rate), upper)
+        return one if self.count == 1 else largest([one, self.infinite])
 
 
 def repeated(loss: Loss, count: int, upper: bool) -> Loss:
@@ -73,6 +86,8 @@ def repeated(loss: Loss, count: int, upper: bool) -> Loss:
     if count == 1:
         return loss
     if isinstance(loss, Curve) and loss.times is not None:
+        return loss.times(count)
+    if isinstance(loss, Leaking):
         return loss.times(count)
     if isinstance(loss, Summed):
         return Summed(tuple((part, times * count) for part, times in loss.parts), loss.grid)
@@ -92,6 +107,10 @@ def repeated(loss: Loss, count: int, upper: bool) -> Loss:
         return Worst([told, leak_loss(1 - (1 - leak) ** count)]) if leak.a > 0 else told
     if isinstance(loss, Worst) and (len(loss.losses) == 1 or not upper):
         return Worst([repeated(one, count, upper) for one in loss.losses])
+    if isinstance(loss, Worst) and all(isinstance(one, Leaking) for one in loss.losses):
+        # No pair reveals more often, or loses more otherwise, than all of them together.
+        most = largest(one.others(1).pure for one in loss.losses if isinstance(one, Leaking))
+        return leak_loss(loss.infinite, most).times(count)
     # From below all steps count at δ = 0, and at δ > 0 what one of them shows.
     return Basic(loss, count) if upper else loss_at_zero(loss.pure * count, loss)
 
@@ -188,6 +207,10 @@ class Steps:
         if isinstance(loss, Curve) and loss.mu is not None:
             orders = ("fixed",) if self.kind == "subsample" else ("both",) if self.replaced else ("in", "out")
             return Worst([Sampled(self.rate, loss.mu, order, self.count, step.grid) for order in orders])
+        if isinstance(loss, Leaking) and apart is None:
+            # Each step is (ε, δ)-DP with the δ at which outputs reveal the record.
+            finite = iv.log(1 - self.rate + self.rate * iv.exp(loss.others(1).pure))
+            return Leaking(self.rate * loss.infinite, lambda steps: randomized_response(finite, steps), self.count)
         if is_infinite(loss.pure) or (apart is not None and is_infinite(apart.pure)):
             raise CertificateError("for this noise after sampling, only ε-DP is known")
         if apart is not None:

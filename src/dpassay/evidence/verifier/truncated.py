@@ -4,9 +4,20 @@ from collections.abc import Sequence
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.additive import worst_shifts
-from dpassay.evidence.verifier.lattice import Grid
-from dpassay.evidence.verifier.losses import Curve, Loss, Worst, leak_loss, pure_loss
-from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, is_infinite, iv, largest, smallest
+from dpassay.evidence.verifier.lattice import Grid, Laplace
+from dpassay.evidence.verifier.losses import Curve, Leaking, Loss, Summed, Worst, leak_loss, pure_loss
+from dpassay.evidence.verifier.numbers import (
+    ONE,
+    ZERO,
+    Number,
+    at_most_one,
+    hull,
+    is_infinite,
+    iv,
+    largest,
+    positive_part,
+    smallest,
+)
 from dpassay.evidence.verifier.pairs import Pair, differing
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import INFINITE, Shape, Stage, diameter
@@ -39,18 +50,43 @@ def _finite(bound: Number, shift: Number) -> Number:
     return largest([ZERO, smallest([shift, 2 * bound - shift])])
 
 
-def _one(bound: Number, shift: Number) -> Loss:
-    leak, cut = _outside(bound, shift), iv.exp(-bound)
+def _inside(bound: Number, shift: Number) -> tuple[Laplace, Curve]:
+    """One coordinate given that both values can give its output: Laplace noise between limits, of both laws alike.
+
+    The first value is `edge` from its limit, and the second as far from the other one.
+    """
+    edge, top = largest([ZERO, bound - shift]), _finite(bound, shift)
+    within = 2 - iv.exp(-edge) - iv.exp(-edge - top)
 
     def delta(epsilon: Number) -> Number:
-        top = _finite(bound, shift) - epsilon
-        if top.b <= 0:
-            return leak
-        rest = 2 * iv.exp((epsilon - shift) / 2) - cut - iv.exp(epsilon - bound)
-        shown = smallest([ONE, largest([leak, 1 - rest / (2 * (1 - cut))])])
-        return shown if top.a > 0 else iv.mpf([leak.a, shown.b])
+        ends = [largest([ZERO, iv.mpf(gap)]) for gap in ((top - epsilon).a, (top - epsilon).b)]
+        low, high = ((1 - iv.exp(-edge)) * (1 - iv.exp(-gap)) + (1 - iv.exp(-gap / 2)) ** 2 for gap in ends)
+        return at_most_one(hull(low, high) / within)
 
-    return Curve(INF if leak.a > 0 else iv.mpf([0, "inf"]), delta, leak)
+    return Laplace(top, iv.exp(-edge)), Curve(top, delta)
+
+
+def _loss(bound: Number, shifts: Shifts, grid: Grid | None) -> Loss:
+    """All coordinates: exactly for one, on a grid for several, and without one by the largest and by a single one."""
+    if not shifts:
+        return pure_loss(ZERO)
+    leak = _leak(bound, shifts)
+    if any((2 * bound - shift).a <= 0 for shift, _ in shifts):  # with nothing in common, as far as is known
+        return leak_loss(hull(leak, ONE)) if leak.a < 1 else leak_loss(ONE)
+    each = [(*_inside(bound, shift), count) for shift, count in shifts]
+
+    def others(times: int) -> Loss:
+        if times * sum(count for _, _, count in each) == 1:
+            return each[0][1]
+        if grid is not None:
+            return Summed(tuple((part, count * times) for part, _, count in each), grid)
+        most = sum((curve.pure * count for _, curve, count in each), ZERO) * times
+        return Curve(most, lambda epsilon: hull(_single(epsilon), positive_part(1 - iv.exp(epsilon - most))))
+
+    def _single(epsilon: Number) -> Number:
+        return largest(curve.delta(epsilon, False) for _, curve, _ in each)
+
+    return Leaking(leak, others)
 
 
 def _leak(bound: Number, shifts: Shifts) -> Number:
@@ -61,28 +97,21 @@ def _leak(bound: Number, shifts: Shifts) -> Number:
 
 
 def truncated_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
-    """What one coordinate shows, or that some coordinate reveals its value."""
-    bound, shifts = _bound(stage), [(abs(gap) / stage.numbers["scale"], n) for gap, n in differing(pair)]
-    if not shifts:
-        return pure_loss(ZERO)
-    return Worst([leak_loss(_leak(bound, shifts)), *(_one(bound, shift) for shift, _ in shifts)])
+    """Two values' loss, the same in both orders."""
+    return _loss(_bound(stage), [(abs(gap) / stage.numbers["scale"], n) for gap, n in differing(pair)], grid)
 
 
 def truncated_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
-    """The worst shifts of Laplace noise, or all coordinates moved as far as one can be; exact for one coordinate."""
+    """The worst shifts of Laplace noise, or all coordinates moved as far as one can be."""
     bound, scale = _bound(stage), stage.numbers["scale"]
     try:
         found = worst_shifts(shape)
     except CertificateError:
         found = [[(iv.mpf(diameter(shape, INFINITE).b), shape.most_differing)]]
-    losses: list[Loss] = []
+    losses = []
     for gaps in found:
         shifts = [(iv.mpf((gap / scale).b), count) for gap, count in gaps if count and gap.b > 0]
         if any(is_infinite(shift) for shift, _ in shifts):
             raise CertificateError("nothing bounds the values before the noise")
-        if sum(count for _, count in shifts) == 1:
-            losses.append(_one(bound, shifts[0][0]))
-        else:
-            most = sum((_finite(bound, shift) * count for shift, count in shifts), ZERO)
-            losses.append(leak_loss(_leak(bound, shifts), most) if shifts else pure_loss(ZERO))
-    return Worst(losses)
+        losses.append(_loss(bound, shifts, step.grid))
+    return losses[0] if len(losses) == 1 else Worst(losses)
