@@ -11,7 +11,7 @@ from dpassay.exact.after_noise import Kept, kept_after
 from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import CurveBound, DropoutBound, before_dropout
 from dpassay.exact.pushed_pairs import sources
-from dpassay.exact.sampled_pairs import EventBound, SampledBound
+from dpassay.exact.sampled_pairs import AbsentBound, EventBound, SampledBound
 from dpassay.exact.sampling import ShuffledBound
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pair import Block, Pair
@@ -82,9 +82,11 @@ def _any_threshold(kept: Kept | None) -> Data:
 def _of_candidate(
     pipeline: Pipeline, position: int, candidate: Candidate, kept: Kept | None, epsilon: Number, delta: Number
 ) -> Iterator[Data]:
-    bound = candidate.bound.bound if isinstance(candidate.bound, DropoutBound) else candidate.bound
+    bound = candidate.bound.bound if isinstance(candidate.bound, DropoutBound | AbsentBound) else candidate.bound
     if isinstance(candidate.bound, SampledBound):
         epsilon = before_dropout(epsilon, candidate.bound.mu)
+    elif isinstance(candidate.bound, AbsentBound):
+        epsilon = candidate.bound.inner(epsilon) or epsilon
     theorem = Theorem.LAPLACE if of_sampled_laplace(bound) else bound.theorem
     pair, name = candidate.pair, {"theorem": theorem.value, "noise": position}
     looked_at: Iterator[Data] | list[Data] = grids(bound, epsilon, delta, LEVELS[:2], below=True)

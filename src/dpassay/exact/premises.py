@@ -20,7 +20,7 @@ from dpassay.exact.data_sets import DataSets
 from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import DropoutBound, ProfileBound
 from dpassay.exact.record_sums import sums_records
-from dpassay.exact.sampled_pairs import ReplacedBound, same_side
+from dpassay.exact.sampled_pairs import AbsentBound, ReplacedBound, same_side
 from dpassay.exact.sampling import BasicBound, Steps
 from dpassay.pipeline.discrete_noise import DiscreteNoise
 from dpassay.pipeline.distributions import Gaussian, Laplace
@@ -258,7 +258,7 @@ def _takes_the_larger_side(bound: ProfileBound, profile: PrivacyProfile) -> bool
 
 def _inner(bound: ProfileBound) -> ProfileBound:
     """A bound of one step, without sampling or dropout."""
-    while isinstance(bound, DropoutBound | ReplacedBound | BasicBound):
+    while isinstance(bound, DropoutBound | ReplacedBound | BasicBound | AbsentBound):
         bound = bound.alone if isinstance(bound, ReplacedBound) else bound.bound
     return bound
 

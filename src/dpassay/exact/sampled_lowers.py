@@ -16,7 +16,16 @@ from dpassay.exact.data_sets import DataSets, added, against_zero, fixed_size, r
 from dpassay.exact.dominating_pairs import additive_bound
 from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import ProfileBound
-from dpassay.exact.sampled_pairs import EventBound, amplified, amplified_replaced, opposite, same_side, sampled
+from dpassay.exact.sampled_pairs import (
+    EventBound,
+    absent,
+    amplified,
+    amplified_replaced,
+    opposite,
+    same_side,
+    sampled,
+    without_record,
+)
 from dpassay.exact.staircase_loss import steps_apart
 from dpassay.pipeline.discrete_noise import DiscreteLaplace, DiscreteNoise
 from dpassay.pipeline.distributions import Gaussian, Laplace
@@ -87,7 +96,8 @@ class Lowers:
 def added_lowers(one: PrivacyProfile, drawn: Drawn) -> Lowers:
     """A record that is in one data set only; in batches of fixed size, where all others have the other vector.
 
-    Either way a step has M = (1 − q)·N_b + q·N_a in the first data set and N_b in the second.
+    Either way a step has M = (1 − q)·N_b + q·N_a in the first data set and N_b in the second. Where the sums lie, one
+    order may show more than the other.
     """
     far_out = {Theorem.NO_NOISE, Theorem.UNBOUNDED} & set(one.theorems)
     if drawn.location_free or drawn.swamped or far_out or not isinstance(one.noise, Laplace | Gaussian):
@@ -99,10 +109,13 @@ def added_lowers(one: PrivacyProfile, drawn: Drawn) -> Lowers:
         if not sets.sums.distance(float("inf")).a > 0:
             continue
         bound = additive_bound(one.noise, sets.sums)
-        largest, shown = shown_in_order(one.noise, sets.sums, bound, drawn.told)
         pair = sets.records if drawn.size else sets.sums
+        largest, shown = shown_in_order(one.noise, sets.sums, bound, drawn.told)
         candidates.append(Candidate(pair, sampled(shown, drawn.rate), sets))
         pure.append(amplified(largest, drawn.rate))
+        largest, shown = shown_in_order(one.noise, swapped(sets.sums), bound, drawn.told)
+        candidates.append(Candidate(pair, without_record(shown, drawn.rate), sets.reversed()))
+        pure.append(absent(largest, drawn.rate))
     if not candidates:
         return Lowers()
     best = max(range(len(candidates)), key=lambda i: pure[i + 1].a)

@@ -163,6 +163,70 @@ def sampled(bound: ProfileBound, rate: Number) -> ProfileBound:
     return bound if rate == 1 else SampledBound(bound, 1 - rate)
 
 
+@dataclass(frozen=True)
+class AbsentBound:
+    """At least what the data set without the record shows against that with it: docs/proofs/poisson.md, points 2 and 7.
+
+    `bound` is about a step in which the record takes part, in the same order. δ(ε) = (1 − γ(1 − q))·δ₁(ln γ''), with
+    γ = e^ε and γ'' = γq/(1 − γ(1 − q)).
+
+    >>> from dpassay.core.numbers import ONE
+    >>> from dpassay.exact.profile_bounds import PureBound
+    >>> without = AbsentBound(PureBound(iv.mpf(3), Theorem.LAPLACE), ONE / 2)
+    >>> round(middle(without.pure), 6)  # ln(2/(1 + e^−3))
+    0.64456
+    """
+
+    bound: ProfileBound
+    rate: Number
+
+    @property
+    def theorem(self) -> Theorem:
+        """What the bound without sampling rests on."""
+        return self.bound.theorem
+
+    @property
+    def pure(self) -> Number:
+        """−ln(1 − q + q·e^−ε)."""
+        return absent(self.bound.pure, self.rate)
+
+    def inner(self, epsilon: Number) -> Number | None:
+        """The loss without sampling that matters at ε, if any does."""
+        gamma = iv.exp(epsilon)
+        share = 1 - gamma * (1 - self.rate)
+        return maximum(ZERO, iv.log(gamma * self.rate / share)) if share.a > 0 else None
+
+    def delta(self, epsilon: Number) -> Number:
+        before = self.inner(epsilon)
+        return ZERO if before is None else (1 - iv.exp(epsilon) * (1 - self.rate)) * self.bound.delta(before)
+
+    def epsilon(self, delta: Number) -> Number:
+        """By bisection, rounded down."""
+        low, high = 0.0, middle(-iv.log(1 - self.rate))
+        if self.delta(ZERO).a <= delta.b:
+            return ZERO
+        for _ in range(50):
+            half = (low + high) / 2
+            low, high = (half, high) if self.delta(exactly(half)).a > delta.b else (low, half)
+        return exactly(low)
+
+    epsilon_above = epsilon
+
+
+def absent(pure: Number, rate: Number) -> Number:
+    """−ln(1 − q + q·e^−ε): the loss of a record's absence against the record, which takes part with probability q."""
+    if pure.a == INFINITY:
+        return -iv.log(1 - rate) if rate.b < 1 else INFINITY
+    finite = iv.mpf(pure.a)
+    low = finite - iv.log(rate + (1 - rate) * iv.exp(finite))
+    return low if pure.b == pure.a else iv.mpf([low.a, absent(iv.mpf(pure.b), rate).b])
+
+
+def without_record(bound: ProfileBound, rate: Number) -> ProfileBound:
+    """A bound without sampling, of a value against that with a record, as one of a record that may take part."""
+    return bound if rate == 1 else AbsentBound(bound, rate)
+
+
 def leak(bound: SampledBound) -> Number:
     """The probability of an output in one step that the data set without the record cannot give."""
     losses = bound.bound.losses if isinstance(bound.bound, PairBound) else ()

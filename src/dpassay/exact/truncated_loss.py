@@ -15,7 +15,7 @@ from dpassay.exact.loss_components import AtomLoss, Cells, LaplaceLoss, LossComp
 class TruncatedLaplaceLoss:
     """Laplace noise between ±`bound` scales against itself, moved by `shift` scales, less than twice the bound.
 
-    With probability `infinite` the output lies where the other one cannot be. All other losses are those of Laplace noise
+    With probability `infinite` the output lies where the other one cannot be. All others are those of Laplace noise
     with the shift `largest`, of which a part of either tail is missing.
 
     >>> from dpassay.core.numbers import number

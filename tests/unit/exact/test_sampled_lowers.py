@@ -196,3 +196,36 @@ def test_the_witness_names_data_sets(text, neighbours, sets):
     assert verdict.refuted
     assert str(verdict.witness.data_sets) == sets
     assert verdict.to_dict()["witness"]["data_sets"] == sets.split(" against ")
+
+
+@pytest.mark.parametrize(("low", "high"), [(-5, 0), (-2, 1), (0, 4), (-1, 8)])
+@pytest.mark.parametrize("rate", [0.5, 0.1])
+def test_both_orders_of_a_record_and_its_absence_count(low, high, rate):
+    """A record 3 or 0 against none, in both orders; other records can only move both sums up."""
+    text = f"poisson({rate}) | clamp(0, 3) | laplace(1) | clamp({low}, {high})"
+    mixed, alone = [(rate, 3.0), (1 - rate, 0.0)], [(1.0, 0.0)]
+    with_it, without = (clamped(law, low, high) for law in (mixed, alone))
+    shown = max(float(np.log(with_it / without).max()), float(np.log(without / with_it).max()))
+    verdict = check(text, epsilon=0.99 * shown, dim=1)
+    assert verdict.refuted
+    assert verdict.epsilon.lower == pytest.approx(shown, rel=1e-3)
+    assert verify(certify(verdict)).verdict == "refuted"
+    # One bit, which side of a threshold, is known to show at least this much of each order.
+    split = [(law[0], law[1:].sum()) for law in (with_it, without)]
+    epsilon = shown / 2
+    bit = max(
+        max(p - math.exp(epsilon) * q for p, q in zip(first, second, strict=True))
+        for first, second in (split, split[::-1])
+    )
+    found = check(text, epsilon=epsilon, delta=0.5, dim=1)
+    assert found.delta.lower <= largest([(mixed, alone)], epsilon, low, high) + 1e-6  # cells show a little less
+    assert found.delta.upper >= bit
+    assert verify(certify(found)).verdict == found.word
+
+
+def test_what_absence_shows_in_several_steps():
+    shown = 3 * math.log(2 / (1 + math.exp(-3)))
+    verdict = check("poisson(0.5) | clamp(0, 3) | laplace(1) | clamp(-5, 0) | times(3)", epsilon=shown - 1e-6, dim=1)
+    assert verdict.refuted
+    assert verdict.epsilon.lower == pytest.approx(shown, rel=1e-9)
+    assert verify(certify(verdict)).verdict == "refuted"

@@ -69,7 +69,7 @@ def leaked(bound: float, shift: float) -> float:
 
 
 def composed(bound: float, shift: float, count: int, epsilon: float) -> float:
-    """δ(ε) of several coordinates or steps: the losses of small cells of outputs, rounded to a fine grid and convolved."""
+    """δ(ε) of several coordinates or steps: the losses of small cells, rounded to a fine grid and convolved."""
     t, step = np.arange(-bound, bound + shift, STEP) + STEP / 2, 1e-3
     total = 2 * -math.expm1(-bound)
     p, q = (np.where(np.abs(t - c) <= bound, np.exp(-np.abs(t - c)), 0) * STEP / total for c in (0.0, shift))

@@ -28,7 +28,7 @@ from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import Stage
 from dpassay.evidence.verifier.sampled import Sampled
 from dpassay.evidence.verifier.sampled_laplace import sampled_laplace
-from dpassay.evidence.verifier.steps import Amplified, Steps, amplified_replaced
+from dpassay.evidence.verifier.steps import Absent, Amplified, Steps, amplified_replaced
 
 # Noises whose loss between two values is the same in both orders.
 _EVEN = ("", "laplace", "gaussian", "staircase", "discrete_laplace", "discrete_gaussian", "truncated_laplace")
@@ -48,7 +48,9 @@ def sampled_lower(steps: Steps, place: Place, step: Step) -> Loss:
     if steps.kind == "poisson" and steps.replaced:
         return _replaced(steps, place, inner)
     if not _location_free(place, inner):
-        return Worst([_drawn(steps, loss, step) for loss in _located(steps, place, inner)])
+        located = _located(steps, place, inner)
+        first = [_drawn(steps, loss, step) for loss, with_record in located if with_record]
+        return Worst([*first, *(Absent(loss, steps.rate, steps.count) for loss, with_it in located if not with_it)])
     if place.noise.name not in (*_EVEN, *_RADIAL) and not _both_orders(steps, place):
         raise CertificateError(f"the loss of {place.noise.name} depends on which data set has the record")
     loss = lower(place, inner)
@@ -89,17 +91,18 @@ def _both_orders(steps: Steps, place: Place) -> bool:
     return steps.batch[1] > 1 or shape.kind == "answers" or shape.everything
 
 
-def _located(steps: Steps, place: Place, step: Step) -> list[Loss]:
-    """What is visible of two sums where they lie, with the record against without it."""
+def _located(steps: Steps, place: Place, step: Step) -> list[tuple[Loss, bool]]:
+    """What is visible of two sums where they lie, and whether the one with the record comes first."""
     noise = joined_noise(place.added)
     if noise is None or noise.name not in ("laplace", "gaussian"):
         raise CertificateError(f"not all of what {place.noise.name} leaves of the pair is known to survive")
-    found: list[Loss] = []
+    found: list[tuple[Loss, bool]] = []
     for pair in _sums(steps, place, step):
         if step.theorem == noise.name == "laplace" and all_between(place.behind, pair):
-            found.append(pair_loss(noise, pair, step.grid))
+            found.append((pair_loss(noise, pair, step.grid), True))
         elif step.theorem == "post-processing" and len(step.thresholds) == len(pair) and place.tells(step):
-            found.append(_sides(noise, pair, step))
+            found.append((_sides(noise, pair, step), True))
+            found.append((_sides(noise, tuple(replace(b, x=b.y, y=b.x) for b in pair), step), False))
     if not found:
         raise CertificateError("the output does not tell on which side of these thresholds the two sums lie")
     return found

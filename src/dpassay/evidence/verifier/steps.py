@@ -29,6 +29,7 @@ from dpassay.evidence.verifier.numbers import (
     is_infinite,
     iv,
     largest,
+    log,
     positive_part,
 )
 from dpassay.evidence.verifier.reading import Step
@@ -79,6 +80,31 @@ class Amplified:
     def delta(self, epsilon: Number, upper: bool) -> Number:
         one = self.rate * self.loss.delta(iv.log(1 + (iv.exp(epsilon) - 1) / self.rate), upper)
         return one if self.count == 1 else largest([one, self.infinite])
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A record in only the second of the data sets: δ(ε) = (1 − γ(1 − q))·δ₁(ln(γq/(1 − γ(1 − q)))), γ = e^ε.
+
+    The loss is that of the sum without the record against that with it. At δ = 0 all steps count; at δ > 0 one.
+    """
+
+    loss: Loss
+    rate: Number
+    count: int
+
+    @property
+    def pure(self) -> Number:
+        pure = self.loss.pure
+        less = ZERO if is_infinite(pure) else iv.exp(-pure)
+        return -log(1 - self.rate + self.rate * less) * self.count
+
+    def delta(self, epsilon: Number, upper: bool) -> Number:
+        gamma = iv.exp(epsilon)
+        share = 1 - gamma * (1 - self.rate)
+        if not share.a > 0:
+            return hull(ZERO, at_most_one(positive_part(share)))
+        return share * self.loss.delta(positive_part(iv.log(gamma * self.rate / share)), upper)
 
 
 def repeated(loss: Loss, count: int, upper: bool) -> Loss:
