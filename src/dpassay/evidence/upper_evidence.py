@@ -22,6 +22,7 @@ from dpassay.exact.saddlepoint import SaddlepointBound
 from dpassay.exact.sampled_laplace import SampledLaplaceLoss
 from dpassay.exact.sampled_loss import SampledLoss, SampledPower
 from dpassay.exact.sampled_pairs import ReplacedBound, SampledBound
+from dpassay.exact.sampled_sum import SampledSumLoss
 from dpassay.exact.sampling import BasicBound
 from dpassay.exact.truncated_loss import TruncatedLaplaceLoss
 from dpassay.exact.whole_loss import DiscreteGaussianLoss
@@ -79,10 +80,9 @@ def _of_bound(
         if delta.b > 0:
             yield {**theorem, "tilt": enclosed(exactly(bound.best_tilt(epsilon)))}
     else:
-        if of_sampled_laplace(bound):
-            theorem = {"theorem": Theorem.WORST_SHIFT.value}
+        names = (Theorem.WORST_SHIFT, Theorem.LAPLACE) if of_sampled_laplace(bound) else (bound.theorem,)
         for grid in grids(bound, epsilon, delta, levels):
-            yield {**theorem, **grid}
+            yield from ({"theorem": name.value, **grid} for name in names)
 
 
 def grids(
@@ -101,7 +101,7 @@ def grids(
         return
     if of_sampled_laplace(bound):
         larger = max(bound.losses, key=lambda loss: loss.delta_number(epsilon).a)
-        for finer in (1.0, 0.5) if larger.components[0][1] > 1 else ():
+        for finer in (1.0, 0.5):
             yield {"grid": _sampled_grid(LatticeSum(larger.components), epsilon, delta, finer)}
         return
     lattice = all(isinstance(component, DiscreteGaussianLoss) for component, _ in loss.components)
@@ -114,7 +114,11 @@ def grids(
 def of_sampled_laplace(bound: ProfileBound) -> bool:
     """Whether a bound is about sampled steps with Laplace noise: then the evidence names the theorem about one step."""
     losses = bound.losses if isinstance(bound, PairBound) else ()
-    return any(isinstance(component, SampledLaplaceLoss) for loss in losses for component, _ in loss.components)
+    return any(
+        isinstance(component, SampledLaplaceLoss | SampledSumLoss)
+        for loss in losses
+        for component, _ in loss.components
+    )
 
 
 def _sampled_grid(steps: SampledPower | LatticeSum, epsilon: Number, delta: Number, finer: float) -> Data:

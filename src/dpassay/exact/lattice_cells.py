@@ -13,6 +13,7 @@ from dpassay.exact.loss_components import AtomLoss, GaussianLoss, LaplaceLoss, L
 from dpassay.exact.sampled_cells import cell_masses, normal_masses, sketch
 from dpassay.exact.sampled_laplace import SampledLaplaceLoss, laplace_cells, laplace_sketch
 from dpassay.exact.sampled_loss import FARTHEST, SampledLoss
+from dpassay.exact.sampled_sum import SampledSumLoss
 from dpassay.pipeline.regions import Array
 
 _U = 2.0**-53
@@ -25,6 +26,8 @@ def has_cells(component: LossComponent) -> bool:
         return bool(component.atoms) and all(p.a > 0 for _, p in component.atoms)
     if isinstance(component, GaussianLoss | SampledLoss):
         return bool(component.mu.a > 0 and up(component.mu) <= FARTHEST)
+    if isinstance(component, SampledSumLoss):
+        return bool(component.shift.a > 0 and down(component.rate) > 1e-300 and up(component.rate) < 1)
     if isinstance(component, SampledLaplaceLoss) and not down(component.rate) > 1e-300:
         return False
     return isinstance(component, LaplaceLoss | SampledLaplaceLoss) and bool(component.shift.a > 0)
@@ -41,7 +44,7 @@ def sketch_of(component: LossComponent) -> Sketch:
         return Sketch(mu * z + mu * mu / 2, logs, mu * mu / 2, 28 * mu)
     if isinstance(component, LaplaceLoss):
         return laplace_sketch(1.0, middle(component.shift), False)
-    if isinstance(component, SampledLaplaceLoss):
+    if isinstance(component, SampledLaplaceLoss | SampledSumLoss):
         return component.sketch()
     assert isinstance(component, SampledLoss)
     return sketch(component)
@@ -55,7 +58,7 @@ def cells_of(component: LossComponent, step: float, upper: bool, limits: Limits)
         return _gaussian_cells(up(component.mu) if upper else down(component.mu), step, upper, limits.unlikely)
     if isinstance(component, LaplaceLoss):
         return laplace_cells(1.0, up(component.shift) if upper else down(component.shift), step, upper, False)
-    if isinstance(component, SampledLaplaceLoss):
+    if isinstance(component, SampledLaplaceLoss | SampledSumLoss):
         return component.lattice_cells(step, upper, limits)
     assert isinstance(component, SampledLoss)
     return cell_masses(component, step, upper, limits.unlikely, limits.depth)

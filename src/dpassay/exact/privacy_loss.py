@@ -42,6 +42,7 @@ from dpassay.exact.loss_sum import sum_delta, sum_epsilon
 from dpassay.exact.pld_grid import ComposedLoss, Side, composed_loss, on_grid, tilt_for_delta, tilt_for_epsilon
 from dpassay.exact.sampled_laplace import SampledLaplaceLoss
 from dpassay.exact.sampled_loss import SampledLoss, SampledPower
+from dpassay.exact.sampled_sum import SampledSumLoss
 from dpassay.exact.truncated_loss import TruncatedLaplaceLoss
 from dpassay.exact.whole_loss import OnLattice
 from dpassay.pipeline.distributions import (
@@ -310,7 +311,7 @@ def _narrowest(ways: list[tuple[Callable[[], Number | None], Number]], backwards
 def _grid_first(loss: PrivacyLoss) -> bool:
     """Whether a grid of the whole support is tried first: it is quick for one kind of noise that is not sampled."""
     kinds = {type(component) for component, _ in loss.components}
-    return len(kinds) == 1 and not kinds & {AtomLoss, SampledLoss, SampledLaplaceLoss}
+    return len(kinds) == 1 and not kinds & {AtomLoss, SampledLoss, SampledLaplaceLoss, SampledSumLoss}
 
 
 def _delta_on_grid(loss: PrivacyLoss, epsilon: Number) -> Number:

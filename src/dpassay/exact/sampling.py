@@ -41,7 +41,7 @@ from dpassay.exact.sampled_pairs import (
     revealed,
     sampled,
 )
-from dpassay.exact.sampled_steps import with_laplace
+from dpassay.exact.sampled_steps import with_laplace, with_replaced
 from dpassay.pipeline.pair import Pair
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.sampling import Poisson, Sampling, Shuffle, Subsample, Times
@@ -127,8 +127,11 @@ class Steps:
                 return exact
             step = _replaced(one, drawn) if drawn.apart is not None else _added(one, drawn)
             found = step if self.count == 1 else repeated(step, self.count)
-            added = isinstance(self.sampling, Poisson) and drawn.apart is None
-            return with_laplace(found, one, step, drawn.rate, self.count) if added else found
+            if not isinstance(self.sampling, Poisson):
+                return found
+            if drawn.apart is not None:
+                return with_replaced(found, one, drawn, self.count)
+            return with_laplace(found, one, step, drawn.rate, self.count)
         return repeated(one, self.count)
 
 

@@ -1,4 +1,4 @@
-"""The loss of one coordinate with truncated Laplace noise: docs/proofs/truncated-laplace.md. Distances are in scales."""
+"""The loss of a coordinate with truncated Laplace noise: docs/proofs/truncated-laplace.md. Distances are in scales."""
 
 from __future__ import annotations
 

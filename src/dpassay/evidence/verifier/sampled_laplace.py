@@ -1,7 +1,8 @@
-"""Laplace noise on one coordinate of a sum in which each record takes part with some probability.
+"""Laplace noise on a sum in which each record takes part with some probability: one coordinate, or equal ones.
 
 In scales of the noise a record that takes part moves the coordinate from 0 to a. Outputs below 0 and above a have the
 smallest and the largest ratio of both laws; between them, at t, it is e^(2t − a): docs/proofs/poisson.md, point 10.
+Several coordinates are summed on a lattice of their own first: point 12. A record replaced by its opposite: point 11.
 Sums of many losses are folded on a lattice as those of Gaussian noise are.
 """
 
@@ -16,6 +17,7 @@ from dpassay.evidence.verifier import lattice
 from dpassay.evidence.verifier.lattice import Array, Grid
 from dpassay.evidence.verifier.losses import Loss, Summed, Worst
 from dpassay.evidence.verifier.numbers import (
+    ONE,
     ZERO,
     Number,
     above,
@@ -33,25 +35,34 @@ from dpassay.evidence.verifier.work import spend
 
 _U = 2.0**-53
 _MOST = 1 << 21  # cells
+_MOST_POINTS = 1 << 13  # of the noise on several coordinates
+MOST_COPIES = 64  # coordinates
 _FAR = 400.0  # scales; the probabilities of larger moves cannot be held by doubles
 
 
 @dataclass(frozen=True)
 class SampledLaplace:
-    """Some steps, in one order of the data sets: the record is in the first one ("in") or in the second ("out")."""
+    """Some steps, in one order of the data sets: the record is in the first one ("in") or in the second ("out").
+
+    If the second one has its opposite, the order is "both". A record may move several coordinates alike.
+    """
 
     rate: Number
     shift: Number
     order: str
     count: int
     grid: Grid | None
+    copies: int = 1
 
     @property
     def pure(self) -> Number:
-        """ln(1 − q + q·e^a) per step, or −ln(1 − q + q·e^−a)."""
-        if self.order == "in":
-            return (self.shift + iv.log(self.rate + (1 - self.rate) * iv.exp(-self.shift))) * self.count
-        return -iv.log(1 - self.rate + self.rate * iv.exp(-self.shift)) * self.count
+        """ln(1 − q + q·e^a) per step, or −ln(1 − q + q·e^−a), or both."""
+        whole, total = self.shift * self.copies, ZERO
+        if self.order != "out":
+            total += whole + iv.log(self.rate + (1 - self.rate) * iv.exp(-whole))
+        if self.order != "in":
+            total -= iv.log(1 - self.rate + self.rate * iv.exp(-whole))
+        return total * self.count
 
     def delta(self, epsilon: Number, upper: bool) -> Number:
         if not self.shift.b > 0 or (self.pure - epsilon).b <= 0:
@@ -67,14 +78,18 @@ class SampledLaplace:
         if not (0 < rate < 1 and 0 < shift <= _FAR and step > 0):
             return from_one
         bound = _upper if upper else _lower
-        curve = bound(rate, shift, self.order, self.count, step, middle(self.grid.tilt))
+        curve = bound(rate, shift, self.order, self.copies, self.count, step, middle(self.grid.tilt))
         found = iv.mpf(largest_at(curve, below(epsilon) if upper else above(epsilon), upper))
         return (smallest if upper else largest)([found, from_one])
 
     def _one(self, epsilon: Number) -> Number:
         """From one step's closed form: 1 − e^((ε' − a)/2), times the share of the outputs that it is about."""
         ratio, q = iv.exp(epsilon), self.rate
-        if self.order == "in":
+        if self.copies > 1:
+            return hull(ZERO, ONE)  # nothing is known in closed form
+        if self.order == "both":
+            share, before = q, ratio * iv.exp(-self.shift) + (ratio - 1) * (1 - q) / q
+        elif self.order == "in":
             share, before = q, 1 + (ratio - 1) / q
         else:
             share = 1 - ratio * (1 - q)
@@ -87,16 +102,24 @@ class SampledLaplace:
 def sampled_laplace(loss: Loss, rate: Number, count: int, grid: Grid | None) -> Loss | None:
     """All steps of a record added or removed, given the loss of one in which it takes part.
 
-    None if that is not the loss of one coordinate with Laplace noise, or if a sum has no grid.
+    None if that is not the loss of equal coordinates with Laplace noise, or if a sum has no grid.
     """
     if isinstance(loss, Worst) and len(loss.losses) == 1:
         return sampled_laplace(loss.losses[0], rate, count, grid)
     if not isinstance(loss, Summed) or len(loss.parts) != 1 or (count > 1 and grid is None):
         return None
     part, copies = loss.parts[0]
-    if copies != 1 or not isinstance(part, lattice.Laplace) or part.cut.b > 0:
+    if not isinstance(part, lattice.Laplace) or part.cut.b > 0 or (copies > 1 and not 1 < count):
         return None
-    return Worst([SampledLaplace(rate, part.shift, order, count, grid) for order in ("in", "out")])
+    if copies > MOST_COPIES:
+        return None
+    return Worst([SampledLaplace(rate, part.shift, order, count, grid, copies) for order in ("in", "out")])
+
+
+def sampled_axis(reach: Number, rate: Number, count: int, grid: Grid | None, replaced: bool) -> Loss:
+    """All steps, given how far, in l1 and in scales, a record can move the sum: on one axis it shows most."""
+    orders = ("both",) if replaced else ("in", "out")
+    return Worst([SampledLaplace(rate, iv.mpf(reach.b), order, count, grid) for order in orders])
 
 
 def _cells(rate: float, shift: float, order: str, step: float, around: bool) -> tuple[float, float, list[Array]]:
@@ -130,13 +153,107 @@ def _cells(rate: float, shift: float, order: str, step: float, around: bool) -> 
     return lowest, blur, [np.concatenate([[0.0], mass, [0.0]]) for mass in masses]
 
 
+def _opposite_cells(rate: float, shift: float, step: float, around: bool) -> tuple[float, float, list[Array]]:
+    """The same for a record against its opposite.
+
+    At an output t > 0 both laws have the part without a record, the second one e^−a times that for the other record,
+    and the first one its own. Below 0 the two laws are exchanged.
+    """
+    zero = math.log1p(-rate)
+    bottom = math.log1p(rate / (1 - rate) * math.exp(-shift))
+    top = float(np.logaddexp(0.0, math.log(rate) - zero + shift)) - bottom
+    if not top / step <= _MOST / 2:
+        raise CertificateError("the grid's step must divide a loss into cells, and not into too many")
+    half = round(top / step) + 1 if around else max(1, math.ceil(top / step))
+    spend(200 * half)
+    rises = bottom + step * (np.arange(half - 1) + (0.5 if around else 1.0))
+    ratios = zero - math.log(rate) + rises + np.log1p(-np.exp(-rises))
+    t = np.concatenate([[0.0], np.clip((ratios + shift) / 2, 0.0, shift), [shift]])
+    narrow = -np.expm1(-np.diff(t)) / 2
+    absent, own = np.exp(-t[:-1]) * narrow, np.exp(t[1:] - shift) * narrow
+    absent[-1] += math.exp(-shift) / 2
+    own[-1] += 0.5
+    near, far = (1 - rate) * absent + rate * own, (1 - rate + rate * math.exp(-shift)) * absent
+    laws = []
+    for right, left in ((near, far), (far, near)):
+        if around:  # the cell around 0 has a part on either side
+            laws.append(np.concatenate([left[:0:-1], [right[0] + left[0]], right[1:]]))
+        else:
+            laws.append(np.concatenate([left[::-1], right]))
+    off = _U * (32 + 6 * shift)
+    ends = [end for law in laws for end in (law * (1 - off), law * (1 + off) + 1e-300)]
+    blur = 64 * _U * (3 * shift + abs(math.log(rate)) + 3 * abs(zero) + bottom + 2 * step * (half + 1) + 60)
+    return -step * half, blur, [np.concatenate([[0.0], mass, [0.0]]) for mass in ends]
+
+
+def _noise(shift: float, copies: int, pieces: int, around: bool) -> tuple[Array, Array, Array]:
+    """The sum of the losses of some coordinates with Laplace noise on a lattice, and its masses with and without it.
+
+    Each coordinate's losses from −a to a are cut into pieces. From above they are spread to both ends, which leaves
+    their probabilities under both laws as they are; from below (`around`) all that is used is their number.
+    """
+    width = 2 * shift / pieces
+    edges = np.linspace(-shift, shift, pieces + 1)
+    mass = np.exp((edges[1:] - shift) / 2) * -math.expm1(-width / 2) / 2
+    if around:
+        one = np.concatenate([[math.exp(-shift) / 2], mass, [0.5]])  # atom, pieces, atom
+        places = np.concatenate([[-shift], (edges[1:] + edges[:-1]) / 2, [shift]])
+        low, high = float(places[0]), float(places[-1])
+    else:
+        right = 1 / (1 + math.exp(-width / 2))
+        one = np.append(mass * (1 - right), 0.0) + np.append(0.0, mass * right)
+        one[0] += math.exp(-shift) / 2
+        one[-1] += 0.5
+        low, high = -shift, shift
+    with_it, without = one, one[::-1]
+    spend(copies * copies * len(one) * len(one))
+    for _ in range(copies - 1):
+        with_it, without = np.convolve(with_it, one), np.convolve(without, one[::-1])
+    return np.linspace(low * copies, high * copies, len(with_it)), with_it, without
+
+
+def _several_cells(
+    rate: float, shift: float, copies: int, order: str, step: float, around: bool
+) -> tuple[float, float, list[Array]]:
+    """The same for several coordinates that a record moves alike."""
+    pieces = min(2 * math.ceil(shift * math.sqrt(copies) / step), _MOST_POINTS // copies)
+    u, with_it, without = _noise(shift, copies, max(2, pieces), around)
+    zero = math.log1p(-rate)
+    losses = np.logaddexp(zero, math.log(rate) + u)
+    rises = (losses - losses[0]) / step
+    if not float(rises[-1]) <= _MOST:
+        raise CertificateError("the grid's step must divide a loss into cells, and not into too many")
+    numbers = (np.rint(rises) if around else np.floor(rises)).astype(np.int64)
+    cells = int(numbers[-1]) + 1
+    off = _U * (48 * copies + 4 * len(u) + 8 * copies * shift)
+    mixed = (1 - rate) * without + rate * with_it
+    ends = []
+    for law in (mixed, without) if order == "in" else (without, mixed):
+        mass = np.bincount(numbers, weights=law, minlength=cells)
+        mass = mass if order == "in" else mass[::-1]
+        ends += [mass * (1 - off), mass * (1 + off) + 1e-300]
+    lowest = float(losses[0]) if order == "in" else -(float(losses[0]) + step * cells)
+    blur = 128 * _U * (4 * copies * shift + abs(math.log(rate)) + 4 * abs(zero) + step * (cells + 1) + 60)
+    return lowest, blur, [np.concatenate([[0.0], mass, [0.0]]) for mass in ends]
+
+
+def _all_cells(
+    rate: float, shift: float, order: str, copies: int, step: float, around: bool
+) -> tuple[float, float, list[Array]]:
+    if copies > 1:
+        return _several_cells(rate, shift, copies, order, step, around)
+    if order == "both":
+        return _opposite_cells(rate, shift, step, around)
+    return _cells(rate, shift, order, step, around)
+
+
 @lru_cache(maxsize=16)
-def _upper(rate: float, shift: float, order: str, count: int, step: float, tilt: float) -> Curve:
-    lowest, blur, (_, most, least, _) = _cells(rate, shift, order, step, False)
+def _upper(rate: float, shift: float, order: str, copies: int, count: int, step: float, tilt: float) -> Curve:
+    lowest, blur, (_, most, least, _) = _all_cells(rate, shift, order, copies, step, False)
     return spread_sum(lowest, blur, most, least, count, step, tilt)
 
 
 @lru_cache(maxsize=16)
-def _lower(rate: float, shift: float, order: str, count: int, step: float, tilt: float) -> Curve:
-    _, _, (first, _, _, second) = _cells(rate, shift, order, step, True)
+def _lower(rate: float, shift: float, order: str, copies: int, count: int, step: float, tilt: float) -> Curve:
+    _, _, (first, _, _, second) = _all_cells(rate, shift, order, copies, step, True)
     return numbered_sum(first, second, count, step, tilt)

@@ -5,6 +5,7 @@ without it, and N_b in the second; or, if a record is replaced behind Poisson sa
 something is lost behind the noise, it matters where a and b lie, and in which order they are compared.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dpassay.errors import CertificateError
@@ -23,11 +24,11 @@ from dpassay.evidence.verifier.losses import (
 from dpassay.evidence.verifier.lowers import Place, all_between, lower, radial_loss, told_far
 from dpassay.evidence.verifier.noises import KNOWN, joined_noise, pair_loss
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, is_infinite, is_point
-from dpassay.evidence.verifier.pairs import Pair, same
+from dpassay.evidence.verifier.pairs import Block, Pair, same
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import Stage
 from dpassay.evidence.verifier.sampled import Sampled
-from dpassay.evidence.verifier.sampled_laplace import sampled_laplace
+from dpassay.evidence.verifier.sampled_laplace import SampledLaplace, sampled_laplace
 from dpassay.evidence.verifier.steps import Absent, Amplified, Steps, amplified_replaced
 
 # Noises whose loss between two values is the same in both orders.
@@ -172,6 +173,8 @@ def _replaced(steps: Steps, place: Place, step: Step) -> Loss:
         assert isinstance(loss, Curve)
         assert loss.mu is not None
         return Sampled(steps.rate, loss.mu / 2, "both", steps.count, step.grid)
+    if noise.name == "laplace" and step.grid is not None and place.keeps_all:
+        return _on_an_axis(steps, noise, step, pair)
     alone = tuple(replace(block, y=ZERO) for block in pair)
     if noise.name in _RADIAL and _opposite(pair):
         losses = [radial_loss(noise, place, each) for each in (alone, pair)]
@@ -189,7 +192,21 @@ def _replaced(steps: Steps, place: Place, step: Step) -> Loss:
     return loss_at_zero(amplified_replaced(losses[0].pure, losses[1].pure, steps.rate) * steps.count)
 
 
-def _opposite(pair: Pair) -> bool:
+def _on_an_axis(steps: Steps, noise: Stage, step: Step, pair: Pair) -> Loss:
+    """A record on an axis against its opposite, or against the vector 0, which is as good as no record."""
+    moved = [block for block in pair if not same(block)]
+    if sum(block.count for block in moved) != 1 or not all(is_point(b.x, 0) for b in pair if same(b)):
+        raise CertificateError("the two records do not lie on one axis")
+    block, scale = moved[0], noise.numbers["scale"]
+    if _opposite(moved):
+        return SampledLaplace(steps.rate, abs(block.x) / scale, "both", steps.count, step.grid)
+    if not (is_point(block.x, 0) or is_point(block.y, 0)):
+        raise CertificateError("neither is one of the two records 0, nor is it the opposite of the other one")
+    size = abs(block.x - block.y) / scale
+    return Worst([SampledLaplace(steps.rate, size, order, steps.count, step.grid) for order in ("in", "out")])
+
+
+def _opposite(pair: Sequence[Block]) -> bool:
     return all(block.x.a == -block.y.b and block.x.b == -block.y.a for block in pair)
 
 

@@ -35,7 +35,7 @@ from dpassay.evidence.verifier.numbers import (
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import Stage
 from dpassay.evidence.verifier.sampled import Sampled
-from dpassay.evidence.verifier.sampled_laplace import sampled_laplace
+from dpassay.evidence.verifier.sampled_laplace import sampled_axis, sampled_laplace
 
 _RESPONSE = "optimal-composition"
 _LISTED = 4096  # outcomes of all steps together
@@ -228,6 +228,8 @@ class Steps:
         if name != own:
             if self.added and (found := sampled_laplace(loss, self.rate, self.count, step.grid)) is not None:
                 return found
+            if name == "laplace" and self.kind == "poisson" and step.grid is not None and not is_infinite(loss.pure):
+                return sampled_axis(loss.pure, self.rate, self.count, step.grid, self.replaced)
             one = Amplified(loss, self.rate, 1) if apart is None else Replaced(loss, apart, self.rate)
             return one if self.count == 1 else Basic(one, self.count)
         if isinstance(loss, Curve) and loss.mu is not None:
