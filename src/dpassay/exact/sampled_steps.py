@@ -68,7 +68,7 @@ def with_laplace(
     ]
     return replace(
         found,
-        uppers=(*found.uppers, *(above or [bound(reach)])),
+        uppers=(*(above or [bound(reach)]), *found.uppers),
         candidates=(*below, *found.candidates),
         theorems=theorems,
     )
@@ -84,17 +84,17 @@ def with_replaced(found: PrivacyProfile, one: PrivacyProfile, drawn: Drawn, coun
         losses = (PrivacyLoss(((SampledLaplaceLoss(drawn.rate, shift, way), count),)) for way in ways)
         return PairBound(tuple(losses), Theorem.POISSON)
 
-    reach = _reach(one)
+    reach, noise, exact = _reach(one), one.noise, []
     if reach is None:
         return found
-    exact = []
-    for records in drawn.pairs if drawn.location_free and not drawn.swamped and isinstance(one.noise, Laplace) else ():
-        size = _alone(records)
-        if size is not None and size.a > 0:
-            ways: tuple[LaplaceWay, ...] = ("replace",) if opposite(records) else ("remove", "add")
-            exact.append(Candidate(records, bound(size / one.noise.scale, ways), replaced(records)))
+    if drawn.location_free and not drawn.swamped and isinstance(noise, Laplace):
+        for records in drawn.pairs:
+            size = _alone(records)
+            if size is not None and size.a > 0:
+                ways: tuple[LaplaceWay, ...] = ("replace",) if opposite(records) else ("remove", "add")
+                exact.append(Candidate(records, bound(size / noise.scale, ways), replaced(records)))
     theorems = tuple(dict.fromkeys((*found.theorems, Theorem.POISSON, Theorem.LATTICE_SUMS)))
-    uppers, candidates = (*found.uppers, bound(reach)), (*exact, *found.candidates)
+    uppers, candidates = (bound(reach), *found.uppers), (*exact, *found.candidates)
     return replace(found, uppers=uppers, candidates=candidates, theorems=theorems)
 
 

@@ -1,7 +1,7 @@
 """Laplace noise on several coordinates of a sum in which records take part with probability q.
 
 A record that takes part moves each of n coordinates by at most a scales. The loss of the noise itself, u, is a sum of n
-independent ones; it is divided on a lattice of its own, and with the record against without it ln(1 − q + q·e^u) is lost:
+independent ones, divided on a lattice of its own. With the record against without it, ln(1 − q + q·e^u) is lost:
 docs/proofs/poisson.md, point 12.
 """
 
@@ -92,7 +92,7 @@ class SampledSumLoss:
 
 
 def _sum_cells(rate: float, shift: float, copies: int, step: float, upper: bool, added: bool) -> CellMasses:
-    """Cells on a lattice, in the order of the losses; from below they are numbers of sums, whatever their losses are."""
+    """Cells on a lattice, in the order of the losses; from below they are numbers of sums, whatever they lose."""
     wanted = math.ceil(shift * math.sqrt(copies) / step)
     u, moved, still = _noise_sum(shift, copies, max(1, min(wanted, _MOST_POINTS // (2 * copies))), upper)
     losses = raised(rate, u)
@@ -124,7 +124,7 @@ def _noise_sum(shift: float, copies: int, half: int, upper: bool) -> tuple[Array
     there. From below they are numbered, and u is only about what outputs of a number lose.
     """
     step = shift / half
-    low: Array = -shift + step * np.arange(2 * half)
+    low: Array = np.float64(step) * np.arange(2 * half) - shift
     cell = np.exp((low + step - shift) / 2) * -math.expm1(-step / 2) / 2
     moved = np.zeros(2 * half + 1)
     if upper:
@@ -139,4 +139,5 @@ def _noise_sum(shift: float, copies: int, half: int, upper: bool) -> tuple[Array
     whole_moved, whole_still = moved, still
     for _ in range(copies - 1):
         whole_moved, whole_still = np.convolve(whole_moved, moved), np.convolve(whole_still, still)
-    return step * (np.arange(len(whole_moved)) - copies * half), whole_moved, whole_still
+    u: Array = np.float64(step) * (np.arange(len(whole_moved)) - copies * half)
+    return u, whole_moved, whole_still

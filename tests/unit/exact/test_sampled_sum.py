@@ -4,8 +4,6 @@ Expected values are enclosures computed here from the definition: outputs in sma
 under both laws, losses rounded down or up to a fine grid, and steps convolved.
 """
 
-import math
-
 import numpy as np
 import pytest
 from scipy.signal import fftconvolve

@@ -109,7 +109,7 @@ def sampled_laplace(loss: Loss, rate: Number, count: int, grid: Grid | None) -> 
     if not isinstance(loss, Summed) or len(loss.parts) != 1 or (count > 1 and grid is None):
         return None
     part, copies = loss.parts[0]
-    if not isinstance(part, lattice.Laplace) or part.cut.b > 0 or (copies > 1 and not 1 < count):
+    if not isinstance(part, lattice.Laplace) or part.cut.b > 0 or (copies > 1 and not count > 1):
         return None
     if copies > MOST_COPIES:
         return None
@@ -197,19 +197,16 @@ def _noise(shift: float, copies: int, pieces: int, around: bool) -> tuple[Array,
     mass = np.exp((edges[1:] - shift) / 2) * -math.expm1(-width / 2) / 2
     if around:
         one = np.concatenate([[math.exp(-shift) / 2], mass, [0.5]])  # atom, pieces, atom
-        places = np.concatenate([[-shift], (edges[1:] + edges[:-1]) / 2, [shift]])
-        low, high = float(places[0]), float(places[-1])
     else:
         right = 1 / (1 + math.exp(-width / 2))
         one = np.append(mass * (1 - right), 0.0) + np.append(0.0, mass * right)
         one[0] += math.exp(-shift) / 2
         one[-1] += 0.5
-        low, high = -shift, shift
     with_it, without = one, one[::-1]
     spend(copies * copies * len(one) * len(one))
     for _ in range(copies - 1):
         with_it, without = np.convolve(with_it, one), np.convolve(without, one[::-1])
-    return np.linspace(low * copies, high * copies, len(with_it)), with_it, without
+    return np.linspace(-shift * copies, shift * copies, len(with_it)), with_it, without
 
 
 def _several_cells(

@@ -136,7 +136,7 @@ def repeated(loss: Loss, count: int, upper: bool) -> Loss:
     if isinstance(loss, Worst) and all(isinstance(one, Leaking) for one in loss.losses):
         # No pair reveals more often, or loses more otherwise, than all of them together.
         most = largest(one.others(1).pure for one in loss.losses if isinstance(one, Leaking))
-        return leak_loss(loss.infinite, most).times(count)
+        return leak_loss(1 - (1 - loss.infinite) ** count, most * count)
     # From below all steps count at δ = 0, and at δ > 0 what one of them shows.
     return Basic(loss, count) if upper else loss_at_zero(loss.pure * count, loss)
 
