@@ -53,12 +53,7 @@ def certify(verdict: Verdict) -> Data:
         raise InputError(
             "a certificate is for a pipeline's exact verdict; an audit is saved with audit(..., save=FILE)"
         )
-    claim = _claim(verdict)
-    try:
-        model = Model(read_step(claim))
-    except CertificateError as error:
-        raise InputError(f"this pipeline cannot have a certificate: {error}") from None
-    writer = _OtherWriter(verdict, model) if "guarantee" in claim else _Writer(verdict, model)
+    claim, writer = _claim_and_writer(verdict)
     steps = [claim, *writer.witness(), *writer.bounds(), *writer.repairs()]
     steps.append({"step": "decision", "verdict": verdict.word})
     whole = _linked(verdict, steps)
@@ -71,6 +66,20 @@ def certify(verdict: Verdict) -> Data:
         steps.remove(spare.pop())
         whole = _linked(verdict, steps)
     return whole
+
+
+def deciding_step(verdict: Verdict) -> Data:
+    """The step of a certificate that decides a claim; where the verifier accepts none, an InputError says so."""
+    return next(_claim_and_writer(verdict)[1].bounds())
+
+
+def _claim_and_writer(verdict: Verdict) -> "tuple[Data, _Writer]":
+    claim = _claim(verdict)
+    try:
+        model = Model(read_step(claim))
+    except CertificateError as error:
+        raise InputError(f"this pipeline cannot have a certificate: {error}") from None
+    return claim, (_OtherWriter if "guarantee" in claim else _Writer)(verdict, model)
 
 
 def _holds(certificate: Data) -> bool:
