@@ -1,6 +1,6 @@
 """From a claim to a verdict: bounds from the exact analysis, compared with what is claimed.
 
-Claimed ≥ upper bound: Proven. Claimed < lower bound: Refuted. Otherwise Open, and also where the verifier cannot follow.
+Claimed ≥ upper bound: Proven. Claimed < lower bound: Refuted. Otherwise Open; also where the verifier cannot follow.
 """
 
 import math

@@ -110,6 +110,8 @@ class Place:
             return pair
         side, other = ("y", "x") if abs(pair[0].x).b >= abs(pair[0].y).b else ("x", "y")  # the empty sum
         times = self.count if step.at < self.position else 1
+        if (constant := self.reaches[self.position].shape.constant) is not None:  # so no other vector occurs
+            return tuple(replace(block, **{side: ZERO, other: constant * self.count}) for block in pair)
         return tuple(replace(block, **{side: ZERO, other: getattr(block, other) * times}) for block in pair)
 
     def placed(self, step: Step) -> bool:

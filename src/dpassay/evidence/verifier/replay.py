@@ -130,6 +130,7 @@ class Model:
             return Place(self.stages, self.reaches, position)
         reach = self.reaches[position]
         exact = reach.exact and reach.shape.one.kind != "squashed" and reach.shape.one.values != "minmax"
+        exact |= reach.shape.constant is not None  # each record moves the sum by it, and no other way
         shape = moved_sums(reach, self.count)
         return Place(self.stages, self.reaches, position, Reach(shape, exact, reach.far), self.count)
 
