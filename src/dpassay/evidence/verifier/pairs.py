@@ -52,6 +52,11 @@ def same(block: Block) -> bool:
     return bool(block.x.a == block.y.a and block.x.b == block.y.b)
 
 
+def along_first_axis(pair: Pair) -> bool:
+    """Whether the two vectors differ at most in their first coordinate."""
+    return pair[0].count == 1 and pair[0].positions == "all" and all(same(block) for block in pair[1:])
+
+
 def lies_in(pair: Pair, shape: Shape) -> str:
     """Why a pair does not belong to the region; empty if it does."""
     if sum(block.count for block in pair) != shape.dim:

@@ -220,9 +220,10 @@ class Model:
         """The parameter of a guarantee other than (ε, δ)-DP is no smaller."""
         if stated.kind == "metric":
             start = start_of(self.stages, stated, self.claim.neighbours, self.claim.dim)
-            if step.at != start or not step.pair:
+            if step.at != start or (not step.pair and step.theorem != "noisy-max"):
                 raise CertificateError(f"the distance is that of two vectors that come in at stage {start}")
-            shown = least_per_unit(loss.pure, step.pair, stated.metric)
+            own = self.stages[start] if step.noise == start else None
+            shown = least_per_unit(loss.pure, step.pair, stated.metric, own) if step.pair else loss.pure
         elif self.mu.b > 0:
             raise CertificateError("for word dropout, only epsilon and delta have lower bounds")
         else:
