@@ -291,7 +291,7 @@ def _far_scores(place: Place, theorem: str) -> Loss:
 
 
 def _far_choice(place: Place, metric: str) -> Loss:
-    """What noisy max of any scores loses per unit of distance: docs/proofs/noisy-max.md.
+    """What noisy max of any scores loses per unit of distance: docs/proofs/noisy-max.md, point 5.
 
     If all scores but two are far below, the output that lies far behind gains or loses the other with a ratio that
     tends to exp(h/scale), where h is how much the gap of the two changes: by 1 in l1, √2 in l2, 2 in linf, per unit.

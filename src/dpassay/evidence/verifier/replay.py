@@ -12,11 +12,13 @@ from dpassay.evidence.verifier.lowers import Place, lower
 from dpassay.evidence.verifier.metric import least_per_unit, length, most_per_unit, start_of
 from dpassay.evidence.verifier.noises import joined_noise, upper
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, show
+from dpassay.evidence.verifier.pairs import on_sphere
 from dpassay.evidence.verifier.premises import Use, require_bounded, require_shown
 from dpassay.evidence.verifier.reading import MOST_STAGES, Certificate, Guarantee, Step
 from dpassay.evidence.verifier.record_sums import moved_sums
 from dpassay.evidence.verifier.regions import (
     ADDITIVE,
+    DIRECTIONS,
     INFINITE,
     NOISES,
     Reach,
@@ -183,6 +185,8 @@ class Model:
         if step.epsilon.b == INF and step.quantity == "delta":
             raise CertificateError("delta is bounded at a finite epsilon")
         place = self.place(step.noise)
+        if step.pair and step.at == 0 and self.stages[0].name in DIRECTIONS:  # a unit vector, named by its direction
+            step = replace(step, pair=on_sphere(step.pair))
         require_shown(Use(place, self.steps, self._sums, step))
         if self.steps.sampled:
             loss = sampled_lower(self.steps, place, step)
