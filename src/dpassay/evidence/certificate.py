@@ -165,7 +165,7 @@ def _with_names(pipeline: Pipeline) -> tuple[str, dict[str, Any]]:
     stages, numbers = [], {}
     for stage in pipeline.stages:
         own, text = (stage.noise if isinstance(stage, Additive) else stage), str(stage)
-        for field, parameter in own.syntax.parameters.items():
+        for field, parameter in own.syntax.parameters.items() if hasattr(own, "syntax") else ():  # a leak has none
             if parameter.kind == "number":
                 name, value = f"c{len(numbers)}", getattr(own, field)
                 printed = rf"(?<=[(, ]){re.escape(parameter.text(value))}(?=[,)])"
