@@ -162,7 +162,8 @@ def _text(verdict: Verdict) -> tuple[str, dict[str, Any]]:
 
 def _with_names(pipeline: Pipeline) -> tuple[str, dict[str, Any]]:
     """The text of a pipeline with names for all its numbers, for those that do not print as they are."""
-    stages, numbers = [], {}
+    stages: list[str] = []
+    numbers: dict[str, Any] = {}
     for stage in pipeline.stages:
         own, text = (stage.noise if isinstance(stage, Additive) else stage), str(stage)
         for field, parameter in own.syntax.parameters.items() if hasattr(own, "syntax") else ():  # a leak has none

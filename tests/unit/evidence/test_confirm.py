@@ -56,7 +56,7 @@ def test_a_constant_that_a_function_gave_is_not_known(between: str) -> None:
 
 
 def test_a_constant_is_not_exceeded() -> None:
-    """The pair names what one record adds; a forged one with more, or with one coordinate moved alone, shows no more."""
+    """The pair names what one record adds; a forged one with more shows no more."""
     about = claim("clamp(0, 0.5) | clamp(1, 2) | laplace(4)", "0.26", neighbours="add-remove-record")
     for pair in ([block(2, 0)], [block(1, 0)], [block(1, -1)], [block("0.5", 0)]):
         assert not examine(sealed("refuted", about, lower("laplace", 2, "0.27", pair))).ok
