@@ -1,6 +1,6 @@
 """From a claim to a verdict: bounds from the exact analysis, compared with what is claimed.
 
-Claimed ≥ upper bound: Proven. Claimed < lower bound: Refuted. Otherwise Open.
+Claimed ≥ upper bound: Proven. Claimed < lower bound: Refuted. Otherwise Open; also where the verifier cannot follow.
 """
 
 import math
@@ -28,6 +28,7 @@ from dpassay.core.numbers import INFINITY, TIE, Number, down, iv, middle, number
 from dpassay.core.parameters import merge_parameters
 from dpassay.core.theorems import Theorem
 from dpassay.errors import ExpressionError, InputError
+from dpassay.evidence.confirm import confirmed
 from dpassay.evidence.verdict import Advice, Bounds, ExactEvidence, JudgedClaim, Open, Proven, Refuted, Verdict
 from dpassay.exact.analysis import analyse
 from dpassay.exact.calibrate import classic_gaussian_sigma
@@ -116,7 +117,7 @@ def check(
         neighbours = Neighbours(neighbours)
     relation = neighbours or claim.neighbours or pipeline.neighbours
     try:
-        exact = _judge(claim, pipeline, claim.guarantee, relation, analyse(pipeline, relation))
+        exact = confirmed(_judge(claim, pipeline, claim.guarantee, relation, analyse(pipeline, relation)))
     except InputError:
         raise
     except (ArithmeticError, LookupError, ValueError, MemoryError) as error:
@@ -167,10 +168,7 @@ def _read(
 def _judge(
     claim: Claim, pipeline: Pipeline, guarantee: Guarantee, neighbours: Neighbours, profile: PrivacyProfile
 ) -> Verdict:
-    parameters = {**claim.parameters, **({} if claim.dim is None else {"dim": claim.dim})}
-    judged = JudgedClaim(
-        claim.name, claim.source, pipeline, claim.pipeline, neighbours, guarantee, parameters, claim.expected
-    )
+    judged = JudgedClaim.of(claim, pipeline, guarantee, neighbours)
     if not isinstance(guarantee, PureDP | ApproxDP):
         return _judge_other(claim, judged, profile, guarantee)
     kind, value, epsilon = _decide(profile, guarantee)
@@ -235,11 +233,16 @@ def glance(claim: Claim) -> tuple[str, Interval, float]:
     pipeline, guarantee = claim.mechanism, claim.guarantee
     neighbours = claim.neighbours or pipeline.neighbours
     profile = analyse(pipeline, neighbours)
-    if not isinstance(guarantee, PureDP | ApproxDP):
+    if isinstance(guarantee, PureDP | ApproxDP):
+        kind, value, epsilon = _decide(profile, guarantee)
+        interval = Interval.around(epsilon, *_sources(profile, guarantee))
+        delta = None if isinstance(guarantee, PureDP) else Interval.around(value)
+    else:
         found = measure(pipeline, neighbours, profile, guarantee)
-        return _kind(found.value, guarantee.value).word, found.interval, profile.least_delta
-    kind, _, epsilon = _decide(profile, guarantee)
-    return kind.word, Interval.around(epsilon, *_sources(profile, guarantee)), profile.least_delta
+        kind, interval, delta = _kind(found.value, guarantee.value), found.interval, None
+    judged = JudgedClaim.of(claim, pipeline, guarantee, neighbours)
+    quick = confirmed(kind(judged, Bounds(interval, delta, profile.least_delta), "", ExactEvidence(profile)))
+    return quick.word, quick.value, quick.least_delta
 
 
 def _agreeing(epsilon: Number, guarantee: EpsilonDelta, kind: type[Verdict]) -> Number:

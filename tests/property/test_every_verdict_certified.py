@@ -76,7 +76,7 @@ def drawn(part: int) -> Drawer:
 @pytest.mark.long(reduced=8, full=250)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_pipelines(part: int, repetitions: int) -> None:
-    drawer, judged, missing = drawn(part), 0, []
+    drawer, judged, missing, unconfirmed = drawn(part), 0, [], []
     while judged < repetitions:
         case: Case = drawer.case()
         try:
@@ -84,9 +84,12 @@ def test_random_pipelines(part: int, repetitions: int) -> None:
         except InputError:
             continue
         judged += 1
+        if "no certificate could be written" in verdict.reason:
+            unconfirmed.append(case)
         try:
             certified(verdict)
         except (InputError, dpassay.CertificateError) as error:
             missing.append((case, verdict.word, str(error)))
-    # Records that are all the same constant, and some stages behind radial noise, have no half in the verifier yet.
-    assert len(missing) <= repetitions // 50, missing
+    assert not missing
+    # Left open, although the prover knows better: tests/README.md names the kinds.
+    assert len(unconfirmed) <= repetitions // 50, unconfirmed

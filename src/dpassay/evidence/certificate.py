@@ -30,6 +30,7 @@ from dpassay.exact.profile import PrivacyProfile
 from dpassay.exact.witness import Witness
 from dpassay.pipeline.parser import evaluate, parse
 from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.stages.additive import Additive
 
 SCHEMA = "dpassay/certificate/2"
 # By how much a bound is weakened until the verifier can confirm it.
@@ -53,12 +54,7 @@ def certify(verdict: Verdict) -> Data:
         raise InputError(
             "a certificate is for a pipeline's exact verdict; an audit is saved with audit(..., save=FILE)"
         )
-    claim = _claim(verdict)
-    try:
-        model = Model(read_step(claim))
-    except CertificateError as error:
-        raise InputError(f"this pipeline cannot have a certificate: {error}") from None
-    writer = _OtherWriter(verdict, model) if "guarantee" in claim else _Writer(verdict, model)
+    claim, writer = _claim_and_writer(verdict)
     steps = [claim, *writer.witness(), *writer.bounds(), *writer.repairs()]
     steps.append({"step": "decision", "verdict": verdict.word})
     whole = _linked(verdict, steps)
@@ -71,6 +67,20 @@ def certify(verdict: Verdict) -> Data:
         steps.remove(spare.pop())
         whole = _linked(verdict, steps)
     return whole
+
+
+def deciding_step(verdict: Verdict) -> Data:
+    """The step of a certificate that decides a claim; where the verifier accepts none, an InputError says so."""
+    return next(_claim_and_writer(verdict)[1].bounds())
+
+
+def _claim_and_writer(verdict: Verdict) -> "tuple[Data, _Writer]":
+    claim = _claim(verdict)
+    try:
+        model = Model(read_step(claim))
+    except CertificateError as error:
+        raise InputError(f"this pipeline cannot have a certificate: {error}") from None
+    return claim, (_OtherWriter if "guarantee" in claim else _Writer)(verdict, model)
 
 
 def _holds(certificate: Data) -> bool:
@@ -136,7 +146,7 @@ def _text(verdict: Verdict) -> tuple[str, dict[str, Any]]:
     if guarantee.parameter != "epsilon":
         used = re.search(rf"\b{guarantee.parameter}\b", verdict.text)
         claimed = {guarantee.parameter: guarantee.value} if used else {}
-    for text, parameters in ((verdict.text, verdict.parameters), (str(pipeline), {})):
+    for text, parameters in ((verdict.text, verdict.parameters), (str(pipeline), {}), _with_names(pipeline)):
         try:
             read = parse(text, pipeline.dim, {**claimed, **parameters})
         except InputError:
@@ -148,6 +158,22 @@ def _text(verdict: Verdict) -> tuple[str, dict[str, Any]]:
         "from stages "
         "whose numbers print as they are"
     )
+
+
+def _with_names(pipeline: Pipeline) -> tuple[str, dict[str, Any]]:
+    """The text of a pipeline with names for all its numbers, for those that do not print as they are."""
+    stages: list[str] = []
+    numbers: dict[str, Any] = {}
+    for stage in pipeline.stages:
+        own, text = (stage.noise if isinstance(stage, Additive) else stage), str(stage)
+        for field, parameter in own.syntax.parameters.items() if hasattr(own, "syntax") else ():  # a leak has none
+            if parameter.kind == "number":
+                name, value = f"c{len(numbers)}", getattr(own, field)
+                printed = rf"(?<=[(, ]){re.escape(parameter.text(value))}(?=[,)])"
+                text, numbers[name] = re.sub(printed, name, text, count=1), value
+        stages.append(text)
+    used = " | ".join(stages)
+    return used, {name: value for name, value in numbers.items() if re.search(rf"\b{name}\b", used)}
 
 
 def _searched(text: str, parameters: dict[str, Any], values: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -79,6 +79,7 @@ def other_lower_evidence(
     if isinstance(guarantee, MetricDP):
         start = next(i for i, stage in enumerate(pipeline.stages) if stage.name != "encode")
         for position in pipeline.noise_positions[:1] or [len(pipeline.stages)]:
+            yield {"theorem": "noisy-max", "noise": position, "at": position, "pair": []}
             for pair in near_pairs(pipeline, guarantee):
                 for theorem in _LARGEST_LOSS:
                     yield {**theorem, "noise": position, "at": start, "pair": pair_data(pair)}

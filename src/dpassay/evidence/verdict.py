@@ -44,6 +44,13 @@ class JudgedClaim:
     parameters: dict[str, Any] = field(default_factory=dict)
     expected: str = ""
 
+    @classmethod
+    def of(cls, claim: Any, mechanism: Any, guarantee: Guarantee, neighbours: Neighbours) -> JudgedClaim:
+        """What a `Claim` says, about this mechanism and between these neighbours."""
+        parameters = {**claim.parameters, **({} if claim.dim is None else {"dim": claim.dim})}
+        who = claim.name, claim.source, mechanism, claim.pipeline
+        return cls(*who, neighbours, guarantee, parameters, claim.expected)
+
 
 @dataclass(frozen=True)
 class Bounds:

@@ -19,7 +19,7 @@ from dpassay.evidence.verifier.numbers import (
     smallest,
     whole_part,
 )
-from dpassay.evidence.verifier.pairs import Pair, carried, distance, lies_in, same
+from dpassay.evidence.verifier.pairs import Pair, along_first_axis, carried, distance, lies_in, same
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import (
     ADDITIVE,
@@ -110,6 +110,8 @@ class Place:
             return pair
         side, other = ("y", "x") if abs(pair[0].x).b >= abs(pair[0].y).b else ("x", "y")  # the empty sum
         times = self.count if step.at < self.position else 1
+        if (constant := self.reaches[self.position].shape.constant) is not None:  # so no other vector occurs
+            return tuple(replace(block, **{side: ZERO, other: constant * self.count}) for block in pair)
         return tuple(replace(block, **{side: ZERO, other: getattr(block, other) * times}) for block in pair)
 
     def placed(self, step: Step) -> bool:
@@ -194,6 +196,8 @@ def lower(place: Place, step: Step) -> Loss:
     if not step.pair:
         if step.at != place.position or theorem not in ("unbounded", "exponential", "noisy-max"):
             raise CertificateError(f"the theorem {theorem!r} needs a pair, and none is given")
+        if theorem == "noisy-max" and step.guarantee is not None and step.guarantee.kind == "metric":
+            return _far_choice(place, step.guarantee.metric)
         return _unbounded(place, step) if theorem == "unbounded" else _far_scores(place, theorem)
     pair = place.pair(step)
     if theorem == "no-noise":
@@ -244,8 +248,7 @@ def radial_loss(noise: Stage, place: Place, pair: Pair) -> Loss:
     if noise.name == "radial":
         return loss_at_zero(distance(pair, NORMS[noise.words["norm"]]) / noise.numbers["scale"])
     # Along the first axis the eigenvalue is the smallest; in any direction it is at most the largest.
-    along = pair[0].count == 1 and pair[0].positions == "all" and all(same(block) for block in pair[1:])
-    root = iv.sqrt(noise.numbers["least" if along else "largest"])
+    root = iv.sqrt(noise.numbers["least" if along_first_axis(pair) else "largest"])
     return loss_at_zero(distance(pair, 2.0) / (root * noise.numbers["scale"]))
 
 
@@ -285,3 +288,18 @@ def _far_scores(place: Place, theorem: str) -> Loss:
         raise CertificateError("scores are not known to lie far behind one another")
     rate = noise.numbers["rate"] if own == "rate" else 1 / noise.numbers["scale"]
     return loss_at_zero(rate * iv.mpf(score_spread(shape).a))
+
+
+def _far_choice(place: Place, metric: str) -> Loss:
+    """What noisy max of any scores loses per unit of distance: docs/proofs/noisy-max.md, point 5.
+
+    If all scores but two are far below, the output that lies far behind gains or loses the other with a ratio that
+    tends to exp(h/scale), where h is how much the gap of the two changes: by 1 in l1, √2 in l2, 2 in linf, per unit.
+    """
+    changes = {"l1": ONE, "l2": iv.sqrt(iv.mpf(2)), "linf": iv.mpf(2)}
+    reach = place.reach
+    if place.noise.name != "noisymax" or not (reach.exact and reach.shape.everything and reach.shape.dim > 1):
+        raise CertificateError("scores are not known to lie far behind one another")
+    if place.moved is not None or reach.far or not place.keeps_all or metric not in changes:
+        raise CertificateError("scores are not known to lie far behind one another")
+    return loss_at_zero(changes[metric] / place.noise.numbers["scale"])

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, hull, iv, largest, smallest
-from dpassay.evidence.verifier.pairs import Pair, distance
+from dpassay.evidence.verifier.pairs import Pair, along_first_axis, distance
 from dpassay.evidence.verifier.reading import Guarantee
 from dpassay.evidence.verifier.regions import DIRECTIONS, NORMS, SINGLE, Stage, power_sum, spread
 
@@ -124,13 +124,15 @@ def _least_chance(noise: Stage, dim: int, before: Sequence[Stage]) -> Number:
     return 1 / (1 + (dim - 1) * iv.exp(noise.numbers["rate"] * width))
 
 
-def length(pair: Pair, metric: str) -> Number:
-    """The distance between two input vectors; an angle is bounded only from above.
+def length(pair: Pair, metric: str, noise: Stage | None = None) -> Number:
+    """The distance between two input vectors, perhaps in the norm of the noise; an angle is bounded only from above.
 
     An angle θ of unit vectors at the distance c is 2·asin(c/2), and asin(u) ≤ u/√(1 − u²); none is above π.
     """
     if metric in NORMS:
         return distance(pair, NORMS[metric])
+    if metric == "mahalanobis" and noise is not None and noise.name == "mahalanobis" and along_first_axis(pair):
+        return distance(pair, 2.0) / iv.sqrt(noise.numbers["least"])
     if metric != "angle":
         raise CertificateError(f"{metric} distances are not computed")
     norms = [power_sum([(getattr(block, side), block.count) for block in pair], 2.0) for side in ("x", "y")]
@@ -143,9 +145,9 @@ def length(pair: Pair, metric: str) -> Number:
     return hull(ZERO, 2 * half / iv.sqrt(1 - half**2))
 
 
-def least_per_unit(loss: Number, pair: Pair, metric: str) -> Number:
-    """The loss of a pair divided by its distance, from below."""
-    far = length(pair, metric)
+def least_per_unit(loss: Number, pair: Pair, metric: str, noise: Stage | None) -> Number:
+    """The loss of a pair divided by its distance, from below; of vectors that come in right before a noise, if any."""
+    far = length(pair, metric, noise)
     if not far.b > 0:
         raise CertificateError("the two vectors are the same")
     return INF if loss.a == INF else iv.mpf(loss.a) / iv.mpf(far.b)

@@ -52,6 +52,11 @@ def same(block: Block) -> bool:
     return bool(block.x.a == block.y.a and block.x.b == block.y.b)
 
 
+def along_first_axis(pair: Pair) -> bool:
+    """Whether the two vectors differ at most in their first coordinate."""
+    return pair[0].count == 1 and pair[0].positions == "all" and all(same(block) for block in pair[1:])
+
+
 def lies_in(pair: Pair, shape: Shape) -> str:
     """Why a pair does not belong to the region; empty if it does."""
     if sum(block.count for block in pair) != shape.dim:
@@ -90,7 +95,7 @@ def _inside(values: list[tuple[Number, int]], shape: Shape) -> bool:
         name = round(middle(values[0][0]))
         return 0 <= name < shape.count and is_point(values[0][0], name)
     if shape.kind == "sphere":  # other points are given by vectors before they are normalised
-        return is_point(power_sum(values, 2.0), 1)
+        return is_unit(values)
     if shape.kind != "box":
         return False
     low, high = shape.low, shape.high
@@ -101,6 +106,17 @@ def _inside(values: list[tuple[Number, int]], shape: Shape) -> bool:
         return zeros == shape.dim or (zeros > 0 and ones > 0)
     least = 1 if shape.values == "sparse" else 0
     return shape.values == "reals" or (least <= ones <= shape.ones and ones + zeros == shape.dim)
+
+
+def is_unit(values: list[tuple[Number, int]]) -> bool:
+    """Whether the values enclose a vector of length 1, and hardly any other."""
+    norm = power_sum(values, 2.0)
+    return bool(norm.a <= 1 <= norm.b and (norm.b - norm.a) < iv.mpf("1e-50"))
+
+
+def on_sphere(pair: Pair) -> Pair:
+    """The unit vectors in the directions of two vectors: not many of them are decimals."""
+    return carried([Stage("normalise", {}, {}, {})], pair)
 
 
 def carried(stages: Sequence[Stage], pair: Pair) -> Pair:

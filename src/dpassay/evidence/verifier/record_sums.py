@@ -30,7 +30,8 @@ def _moved(shape: Shape, far: bool = False) -> Shape:
     if shape.kind == "repeated":
         return replace(shape, parts=(_moved(shape.one, far),))
     # A constant is not known to be this one, if a function gave it.
-    if shape.kind == "box" and shape.values in ("reals", "minmax") and (shape.high - shape.low).a > 0:
+    wide = shape.kind == "box" and shape.values in ("reals", "minmax") and (shape.high - shape.low).a > 0
+    if wide or shape.constant is not None:
         farther = largest([abs(shape.low), abs(shape.high)])
         upwards = abs(shape.high).b >= abs(shape.low).b
         return box(ZERO if upwards else -farther, farther if upwards else ZERO, shape.dim)

@@ -66,6 +66,7 @@ class Shape:
     function: str = ""  # tanh or sigmoid, if squashed
     count: int = 0  # how many categories, copies, or bits of a row
     whole: bool = False  # whether all values are integers
+    unknown: bool = False  # whether it stands for a constant that some function gave, whichever that is
 
     @property
     def one(self) -> Shape:
@@ -76,6 +77,14 @@ class Shape:
     def everything(self) -> bool:
         """Whether these are all vectors, and any two can be neighbours."""
         return self.kind == "box" and bool(self.low.a == -INF) and self.differing == self.dim
+
+    @property
+    def constant(self) -> Number | None:
+        """What each coordinate of every vector is, if that is known."""
+        if self.kind == "repeated":
+            return self.one.constant
+        point = self.kind == "box" and self.low.a == self.high.a and self.low.b == self.high.b
+        return self.low if point and self.values == "reals" and not self.unknown else None
 
     @property
     def one_hot(self) -> bool:

@@ -12,11 +12,13 @@ from dpassay.evidence.verifier.lowers import Place, lower
 from dpassay.evidence.verifier.metric import least_per_unit, length, most_per_unit, start_of
 from dpassay.evidence.verifier.noises import joined_noise, upper
 from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, show
+from dpassay.evidence.verifier.pairs import on_sphere
 from dpassay.evidence.verifier.premises import Use, require_bounded, require_shown
 from dpassay.evidence.verifier.reading import MOST_STAGES, Certificate, Guarantee, Step
 from dpassay.evidence.verifier.record_sums import moved_sums
 from dpassay.evidence.verifier.regions import (
     ADDITIVE,
+    DIRECTIONS,
     INFINITE,
     NOISES,
     Reach,
@@ -130,6 +132,7 @@ class Model:
             return Place(self.stages, self.reaches, position)
         reach = self.reaches[position]
         exact = reach.exact and reach.shape.one.kind != "squashed" and reach.shape.one.values != "minmax"
+        exact |= reach.shape.constant is not None  # each record moves the sum by it, and no other way
         shape = moved_sums(reach, self.count)
         return Place(self.stages, self.reaches, position, Reach(shape, exact, reach.far), self.count)
 
@@ -182,6 +185,8 @@ class Model:
         if step.epsilon.b == INF and step.quantity == "delta":
             raise CertificateError("delta is bounded at a finite epsilon")
         place = self.place(step.noise)
+        if step.pair and step.at == 0 and self.stages[0].name in DIRECTIONS:  # a unit vector, named by its direction
+            step = replace(step, pair=on_sphere(step.pair))
         require_shown(Use(place, self.steps, self._sums, step))
         if self.steps.sampled:
             loss = sampled_lower(self.steps, place, step)
@@ -219,9 +224,10 @@ class Model:
         """The parameter of a guarantee other than (ε, δ)-DP is no smaller."""
         if stated.kind == "metric":
             start = start_of(self.stages, stated, self.claim.neighbours, self.claim.dim)
-            if step.at != start or not step.pair:
+            if step.at != start or (not step.pair and step.theorem != "noisy-max"):
                 raise CertificateError(f"the distance is that of two vectors that come in at stage {start}")
-            shown = least_per_unit(loss.pure, step.pair, stated.metric)
+            own = self.stages[start] if step.noise == start else None
+            shown = least_per_unit(loss.pure, step.pair, stated.metric, own) if step.pair else loss.pure
         elif self.mu.b > 0:
             raise CertificateError("for word dropout, only epsilon and delta have lower bounds")
         else:

@@ -70,17 +70,24 @@ def after(stage: Stage, before: Reach, dim: int) -> Reach:
 
 
 def _marked(stage: Stage, before: Shape, found: Reach) -> Reach:
-    """With what is known about integers: rounding gives them, counts are integers, and copies stay so."""
+    """With what is known about integers: rounding gives them, counts are integers, and copies stay so.
+
+    An unknown constant stays unknown behind all stages.
+    """
     kept = found.shape is before or stage.name == "repeat"
     kept |= stage.name == "clamp" and all(is_point(end, whole_part(end)) for end in stage.numbers.values())
     whole = stage.name == "round" or "values" in stage.words or (kept and is_whole(before))
-    return found if found.shape.whole == whole else replace(found, shape=replace(found.shape, whole=whole))
+    unknown = found.shape.unknown or (before.one.unknown and stage.name not in NOISES)
+    if (found.shape.whole, found.shape.unknown) == (whole, unknown):
+        return found
+    return replace(found, shape=replace(found.shape, whole=whole, unknown=unknown))
 
 
 def _any_function(stage: Stage, before: Reach, dim: int = 0) -> Reach:
     """The worst function; but every function maps a constant to a constant."""
     size, constant = dim or before.shape.dim, diameter(before.shape, INFINITE).b <= 0
-    return Reach(box(ZERO, ZERO, size) if constant else everything(size), before.exact or before.varies)
+    fixed = replace(box(ZERO, ZERO, size), unknown=True)
+    return Reach(fixed if constant else everything(size), before.exact or before.varies)
 
 
 def _at_least(first: Number, second: Number) -> bool:
@@ -256,8 +263,9 @@ def _clamped(stage: Stage, before: Reach) -> Reach:
         return Reach(every if smaller else limited, False)
     if shape.kind == "box" and (shape.values == "reals" or not (low.b <= 0 and high.a >= 1)):
         ends = clamp(shape.low, low, high), clamp(shape.high, low, high)
-        if shape.values == "minmax" and ends[0].b >= ends[1].a:  # a constant; which one is not needed
-            return Reach(box(low, high, shape.dim, 0), False)
+        if shape.values == "minmax" and ends[0].b >= ends[1].a:  # a constant, perhaps not known to the last digit
+            known = box(*ends, shape.dim, 0)
+            return Reach(known if known.constant is not None else box(low, high, shape.dim, 0), False)
         return _between(before, *ends, shape.values == "reals", shape.open)
     limit = largest_norm(shape, INFINITE)
     if shape.kind == "box" or (_surely(-low, limit) and _surely(high, limit)):

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.losses import Curve, Loss, pure_loss
+from dpassay.evidence.verifier.losses import Curve, Loss, loss_at_zero, pure_loss
 from dpassay.evidence.verifier.numbers import ONE, ZERO, Number, above, below, hull, is_point, iv, middle, smallest
-from dpassay.evidence.verifier.pairs import Pair
+from dpassay.evidence.verifier.pairs import Pair, distance, is_unit
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions import Shape, Stage, power_sum
 from dpassay.evidence.verifier.work import spend
@@ -181,8 +181,11 @@ def sphere_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
 
 
 def sphere_pair(stage: Stage, pair: Pair, grid: object) -> Loss:
-    """The loss of two opposite unit vectors."""
+    """The loss of two opposite unit vectors; of others, the largest loss of von Mises-Fisher noise (point 1)."""
+    vectors = [[(getattr(block, side), block.count) for block in pair] for side in ("x", "y")]
     opposite = all(block.x.a == block.x.b == -block.y.a == -block.y.b for block in pair)
-    if not opposite or not is_point(power_sum([(block.x, block.count) for block in pair], 2.0), 1):
-        raise CertificateError("the pair is not known to be of opposite unit vectors")
+    if not opposite or not is_point(power_sum(vectors[0], 2.0), 1):
+        if stage.name != "vmf" or not all(is_unit(vector) for vector in vectors):
+            raise CertificateError("the pair is not known to be of opposite unit vectors")
+        return loss_at_zero(stage.numbers["kappa"] * distance(pair, 2.0))
     return _opposite_loss(stage, sum(block.count for block in pair))
