@@ -16,7 +16,7 @@ from oracle.text import Stage
 
 ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
 TINY = 1e-6  # how far beside a half answers are that are rounded to an odd number
-ROUNDING = 1e-12
+ROUNDING = 1e-14
 NUDGES = 40
 
 
@@ -108,7 +108,10 @@ def answers(
         far = int(min(max([0.0, *(n for n in numbers if n < 10)]), 6)) + 1 if placed and dim == 1 else 1
         x, y = _across_halves(d, dim, far)
         length, least = _lengths(y - x, norm), d if mpf(d) <= start.distance else np.nextafter(d, 0)  # type: ignore[operator]
-        surely, perhaps = length <= least * (1 - ROUNDING * (norm == "l2")), length <= d * (1 + ROUNDING)
+        exact = mpf(d) == start.distance and round(d * 8) == d * 8  # then so are the squares of halves and of d
+        surely = ((y - x) ** 2).sum(-1) <= d**2 if norm == "l2" and exact else length <= least
+        surely &= (length <= least * (1 - ROUNDING)) | (norm != "l2") | exact
+        perhaps = length <= d * (1 + ROUNDING)
         for some, real in ((surely, True), (perhaps & ~surely, False)):
             if some.any():
                 found.append(_family(before, x[some], (y - x)[some], d, norm, real, False))

@@ -20,7 +20,7 @@ from mpmath import mp, mpf
 
 import brute_force
 import tiers
-from brute_force import Said, contradictions, found_in
+from brute_force import Refused, Said, contradictions, found_in
 from brute_force.drawn import Drawer
 from dpassay import ApproxDP, PureDP, api, check
 from dpassay.errors import InputError
@@ -53,6 +53,10 @@ KEPT = [
     Case("poisson(1) | onehot(1) | truncated_laplace(0.5, 1)", 1, "add-remove-record", "0.492", "0.1"),
     # Sampling makes the steps of a staircase smaller on one side only.
     Case("poisson(0.5) | clip(l1, 0.3) | staircase(1, 1, 0.5)", 1, "replace-record", "0.7"),
+    # What the enumeration itself once missed: a diagonal beside two opposite records, and answers at ties.
+    Case("subsample(2, 3) | normalise(l2) | laplace(1) | clamp(-3, -0.1)", 2, "replace-record", "1", "0.1"),
+    Case("query(l1, 1) | round | discrete_laplace(1)", 1, "query", "1", "0.1"),
+    Case("query(l2, sqrt(2)) | round | laplace(1)", 2, "query", "2"),
     # A distance just above the width of a step.
     Case("query(l1, 1.0000000000000000000000000000001) | staircase(1, 1, 0.4)", 1, "query", "1"),
 ]
@@ -167,6 +171,12 @@ def sampled(delta: Callable[[float], float], q: float, epsilon: float) -> float:
         ("query(l1, 1) | truncated_laplace(1, 3)", 1, "query", 1, float((mp.e - 1) / (2 * (mp.exp(3) - 1)))),
         # Behind the sign, answers of −1/2 and 1/2 tell most.
         ("query(l1, 1) | laplace(1) | normalise(l2)", 1, "query", 0, float(1 - mp.exp(-mpf(1) / 2))),
+        # Answers of 1/2 and 3/2 are rounded to 0 and 2.
+        ("query(l1, 1) | round | laplace(1)", 1, "query", 1, laplace_delta(2, 1, 1)),
+        ("query(l1, 0.99) | round | laplace(1)", 1, "query", 0, laplace_delta(1, 1, 0)),
+        # From 1/2 to 3/2 in one coordinate; with a longer way, also across 1/2 in the other one.
+        ("query(l2, 1) | round | gaussian(2)", 2, "query", 0.5, gaussian_delta(1, 0.5)),
+        ("query(l2, 1.01) | round | gaussian(2)", 2, "query", 0.5, gaussian_delta(5**0.5 / 2, 0.5)),
         # Records of one sign: no sum is below 0.
         ("clamp(2, 5) | laplace(1) | clamp(-9, 0)", 1, "add-remove-record", 0, float((1 - mp.exp(-5)) / 2)),
     ],
@@ -200,3 +210,26 @@ def test_the_enumeration_knows_pure_losses(text: str, neighbours: str, truth: fl
     found = found_in(text, {}, 1, neighbours)
     assert found.pure_at_least == pytest.approx(truth, rel=1e-7)
     assert found.pure_tried() == pytest.approx(truth, rel=1e-7)
+
+
+def test_the_enumeration_finds_a_diagonal_beside_opposite_records() -> None:
+    """(1, 1)/√2 in the place of the opposite vector, beside it: 2/3·(p² − γq²), as the verdict's witness shows."""
+    with mp.workdps(30):
+        p = 1 - mp.exp(-1 / mp.sqrt(2)) / 2
+        shown = float(mpf(2) / 3 * (p**2 - (1 + 3 * (mp.e - 1) / 2) * (1 - p) ** 2))
+    found = found_in("subsample(2, 3) | normalise(l2) | laplace(1) | clamp(-3, -0.1)", {}, 2, "replace-record", 2)
+    assert shown == pytest.approx(0.2335, abs=1e-4)
+    assert found.tried(1) >= shown
+
+
+@pytest.mark.parametrize(
+    ("text", "dim"),
+    [
+        ("onehot(2) | radial(linf, 0.3)", 1),  # its two coordinates are not independent
+        ("clip(l2, 1) | laplace(1)", 3),
+        ("clip(l2, 1) | discrete_laplace(100)", 1),  # reaches farther than is laid out
+    ],
+)
+def test_what_is_not_enumerated_is_refused(text: str, dim: int) -> None:
+    with pytest.raises(Refused):
+        found_in(text, {}, dim, "any")
