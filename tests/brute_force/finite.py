@@ -92,8 +92,6 @@ def _chosen(stage: Stage, scores: Array) -> Array:
 
 def _scores(before: list[Stage], dim: int, level: int) -> Array:
     """Scores on a grid, with the corners of what bounds them."""
-    if dim > 3:
-        raise Refused("many scores")
     sizes = sorted({0.0, 0.4, 1e3, *records.named_numbers(before)})
     line = sorted({*sizes, *(-x for x in sizes)})
     points = np.array(list(itertools.product(line if level > 1 or dim < 3 else [line[0], 0, line[-1]], repeat=dim)))
@@ -107,6 +105,8 @@ def finite(stages: list[Stage], steps: int, dim: int, neighbours: str, level: in
     """All pairs of inputs of a mechanism that ends with its choice."""
     if steps > 2 or neighbours not in ("any", "query") or len(stages) < 2 or stages[-1].name not in FINITE:
         raise Refused("not a choice that comes last")
+    if dim > 3 and stages[-1].name in CHOICES:
+        raise Refused("many scores")
     *before, last = stages
     first, bounded = before[0], True
     if first.name in ("category", "hash") and last.name == "flip" and len(before) == 1:

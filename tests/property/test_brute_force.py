@@ -227,9 +227,10 @@ def test_the_enumeration_finds_a_diagonal_beside_opposite_records() -> None:
     [
         ("onehot(2) | radial(linf, 0.3)", 1),  # its two coordinates are not independent
         ("clip(l2, 1) | laplace(1)", 3),
+        ("query(l1, 1) | exponential(1)", 9),
         ("clip(l2, 1) | discrete_laplace(100)", 1),  # reaches farther than is laid out
     ],
 )
 def test_what_is_not_enumerated_is_refused(text: str, dim: int) -> None:
     with pytest.raises(Refused):
-        found_in(text, {}, dim, "any")
+        found_in(text, {}, dim, "query" if text.startswith("query") else "any")
