@@ -29,7 +29,9 @@ class Family:
 
     def rows(self, which: Array) -> Family:
         """Some of the pairs."""
-        return Family(self.p[which], self.weights_p, self.q[which], self.weights_q, self.real)
+        near = self.nudged
+        again = None if near is None else lambda some, share: near(which[some], share)
+        return Family(self.p[which], self.weights_p, self.q[which], self.weights_q, self.real, None, again)
 
 
 @dataclass(frozen=True)

@@ -1,148 +1,24 @@
-"""Small data sets: the vectors that records can have, and the pairs of laws that neighbours give.
+"""Small data sets: the pairs of laws that neighbours give.
 
-A record's vector is what the stages before the noise make of an input; inputs are tried on a grid that contains all
-numbers named in the text. Sampling mixes the sums of the records that take part. A `Family` is marked as real where
-its pairs are data sets (or limits of them). The others bound all data sets from above: by the joint convexity of δ(ε),
-it is largest if all records but those that the sampling couples are known to take part.
+Sampling mixes the sums of the records that take part. A `Family` is marked as real where its pairs are data sets (or
+limits of them). The others bound all data sets from above: by the joint convexity of δ(ε), it is largest if all records
+but those that the sampling couples are known to take part.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from math import comb, inf
 
 import numpy as np
 
 from brute_force.cells import Family
 from brute_force.laws import Array
-from oracle.text import Stage
+from brute_force.records import NEARLY, Values, thinned
 
-NEARLY = 1e-9  # tanh and the sigmoid do not reach their limits
-DIRECTIONS = {1: 8, 2: 16, 3: 48}
-
-
-class Refused(Exception):
-    """A pipeline that is not enumerated."""
-
-
-@dataclass(frozen=True)
-class Values:
-    """Vectors that a record can have."""
-
-    points: Array  # vectors, coordinates
-    convex: bool  # all between them as well, for one coordinate
-    bounded: bool
-    small: bool = False  # there are vectors as small as one likes, in every direction in which there are any
-
-    @property
-    def low(self) -> float:
-        return float(self.points.min())
-
-    @property
-    def high(self) -> float:
-        return float(self.points.max())
-
-
-def _norms(x: Array, norm: str) -> Array:
-    if norm == "l1":
-        return np.abs(x).sum(-1)
-    return np.abs(x).max(-1) if norm == "linf" else np.sqrt((x**2).sum(-1))
-
-
-def run(stage: Stage, x: Array) -> Array:
-    """What a stage before the noise makes of vectors."""
-    name = stage.name
-    if name == "encode":
-        return x
-    if name == "clamp":
-        return np.clip(x, float(stage.low), float(stage.high))  # type: ignore[arg-type]
-    if name == "clip":
-        size = _norms(x, str(stage.norm))
-        return x * np.minimum(1, float(stage.radius) / np.maximum(size, 1e-300))[..., None]  # type: ignore[arg-type]
-    if name == "normalise":
-        size = np.sqrt((x**2).sum(-1))
-        return np.where(size[..., None] > 0, x / np.maximum(size, 1e-300)[..., None], 0)
-    if name == "minmax":
-        low, high = x.min(-1, keepdims=True), x.max(-1, keepdims=True)
-        return np.where(high > low, (x - low) / np.where(high > low, high - low, 1), 0)
-    if name == "squash":
-        with np.errstate(over="ignore"):
-            y = np.tanh(x) if stage.kind == "tanh" else 1 / (1 + np.exp(-x))
-        return np.clip(y, -1 + NEARLY if stage.kind == "tanh" else NEARLY, 1 - NEARLY)
-    if name == "round":
-        return np.rint(x)
-    if name == "repeat":
-        return np.tile(x, int(stage.times))  # type: ignore[call-overload]
-    raise Refused(name)
-
-
-def named_numbers(stages: Sequence[Stage]) -> list[float]:
-    """Sizes that a text names before its noise."""
-    return sorted(
-        {abs(float(value)) for stage in stages for value in stage.given.values() if not isinstance(value, str)}  # type: ignore[arg-type]
-    )
-
-
-def raw(stages: Sequence[Stage], dim: int, level: int) -> Array:
-    """Inputs that are tried."""
-    rounds = any(stage.name == "round" for stage in stages)
-    sizes = {1e-6, 0.3, 1.0, 12.0, 1e3, *named_numbers(stages)} | ({0.6, 1.6, 2.6, 3.6} if rounds else set())
-    if dim == 1:
-        sizes |= {x * share for x in named_numbers(stages) for share in np.linspace(0, 1, 3 + 4 * level)}
-        return np.array(sorted({0.0, *sizes, *(-x for x in sizes)}))[:, None]
-    angles = np.arange(DIRECTIONS[level]) * 2 * np.pi / DIRECTIONS[level]
-    circle = np.round(np.stack([np.cos(angles), np.sin(angles)], -1), 15)
-    corners = [np.array([a, b]) for a in (0, *sizes) for b in (0, *(sizes if level > 1 else [max(sizes)]))]
-    far = [x * s for x in circle for s in (sorted(sizes)[1:] if level > 1 else [max(sizes), 0.3])]
-    signs = [np.array([s, t]) for s in (1, -1) for t in (1, -1)]
-    named = [[float(v) for k, v in s.given.items()] for s in stages if s.name == "clamp"]  # type: ignore[arg-type]
-    box = [np.array(pair) for one in named for pair in itertools.product(one, repeat=2)]
-    return np.unique(np.array([*far, *box, *(corner * sign for corner in corners for sign in signs)]), axis=0)
-
-
-def thinned(points: Array, most: int) -> Array:
-    """At most this many of the points, with the extreme ones, 0 and neighbours of the ends."""
-    if len(points) <= most:
-        return points
-    if points.shape[1] == 1:
-        x = points[:, 0]
-        keep = {0, len(x) - 1, int(np.argmin(np.abs(x))), 1, len(x) - 2}
-        for i in np.linspace(0, len(x) - 1, most).astype(int):
-            if len(keep) < most:
-                keep.add(int(i))
-        return points[sorted(keep)]
-    keep = {int(np.argmin((points**2).sum(-1)))}
-    angles = np.arange(24) * np.pi / 12
-    for angle in [*angles[::3], *angles]:
-        if len(keep) < most:
-            keep.add(int(np.argmax(points @ np.array([np.cos(angle), np.sin(angle)]))))
-    return points[sorted(keep)]
-
-
-def values(stages: Sequence[Stage], dim: int, level: int) -> Values:
-    """The vectors that one record can have before the noise."""
-    most = {1: 7, 2: 11, 3: 21}[level] if dim == 1 else {1: 9, 2: 20, 3: 40}[level]
-    names = [stage.name for stage in stages]
-    if names and names[0] in ("onehot", "bloom"):
-        k = int(stages[0].k)  # type: ignore[call-overload]
-        if k > 2:
-            raise Refused("large")
-        ones = 1 if names[0] == "onehot" else int(stages[0].hashes)  # type: ignore[call-overload]
-        points = np.array([bits for bits in itertools.product((0.0, 1.0), repeat=k) if 0 < sum(bits) <= ones])
-        stages = stages[1:]
-    else:
-        points = raw(stages, dim, level)
-    for stage in stages:
-        points = run(stage, points)
-    if points.shape[1] > 2:
-        raise Refused("large")
-    bounded = any(n in ("clip", "normalise", "minmax", "squash", "clamp", "onehot", "bloom") for n in names)
-    convex = not {"normalise", "round", "minmax", "onehot", "bloom"} & set(names)
-    points = np.unique(np.round(points, 12) + 0.0, axis=0)
-    small = convex and "repeat" not in names and bool((points.min(0) <= NEARLY).all() and (points.max(0) >= 0).all())
-    return Values(thinned(points, most), convex and points.shape[1] == 1, bounded, small)
+NUDGES = 40  # in random directions, of each pair that is looked at again
 
 
 def _rows(*columns: Array) -> list[Array]:
@@ -155,6 +31,23 @@ Sides = tuple[list[Array], Sequence[float], list[Array], Sequence[float]]
 Made = Callable[..., Sides]
 
 
+def _about(made: Made, columns: list[Array], real: bool, v: Values, fixed: int) -> Callable[[Array, float], Family]:
+    """Pairs of vectors in random directions from those of some rows, for vectors of two coordinates."""
+    nearest, wide = v.nearest, float(np.ptp(v.points, axis=0).max())
+    assert nearest is not None
+
+    def nudged(which: Array, share: float) -> Family:
+        rng, moved = np.random.default_rng(NUDGES), []
+        for k, column in enumerate(columns):
+            here = np.repeat(column[which], NUDGES, 0)
+            there = here + 3 * share * wide * rng.normal(size=here.shape) * rng.integers(0, 2, (len(here), 1))
+            there = np.clip(there, column.min(0), column.max(0)) if k < fixed else nearest(there)
+            moved.append(np.concatenate([column[which], there]))
+        return _family(made, moved, real, v, fixed)
+
+    return nudged
+
+
 def _family(made: Made, columns: list[Array], real: bool, v: Values | None = None, fixed: int = 0) -> Family:
     """The pairs that `made` makes of all rows; with `v` also those of vectors nearby, of one coordinate."""
 
@@ -162,6 +55,8 @@ def _family(made: Made, columns: list[Array], real: bool, v: Values | None = Non
         p, weights_p, q, weights_q = made(*rows)
         return Family(np.stack(p, 1), np.array(weights_p), np.stack(q, 1), np.array(weights_q), real)
 
+    if v is not None and not v.convex and v.nearest is not None and v.points.shape[1] == 2:
+        return replace(of(columns), nudged=_about(made, columns, real, v, fixed))
     if v is None or not v.convex:
         return of(columns)
     ends = [(v.low, v.high)] * len(columns)
@@ -344,7 +239,7 @@ def subsample(v: Values, m: int, n: int, window: tuple[float, float] | None, lev
         w = v.points if m < n else v.points[:1] * 0
         return [_family(lambda s, w, a, b: known(s + w, w, a, b), _rows(s, w, v.points, v.points), True, v, 1)]
     found = []
-    few = thinned(v.points, 5)
+    few = thinned(v.points, 5 if level == 1 or v.points.shape[1] == 1 else 9)
     if v.points.shape[1] == 1:
         s = sums(v, window, 1 if level == 1 else 3, m)
         mine, place = v.points, v.points
@@ -358,7 +253,7 @@ def subsample(v: Values, m: int, n: int, window: tuple[float, float] | None, lev
         found.append(Family(plain.p, plain.weights_p, plain.q, plain.weights_q, False, hull))
     else:
         columns = _rows(sums(v, window, level, m - 1), few, few, few)
-        found.append(_family(lambda s, w, a, b: known(s + w, w, a, b), columns, False))
+        found.append(_family(lambda s, w, a, b: known(s + w, w, a, b), columns, False, v, 1))
     counts = sorted({0, 1, n - 2, n - 1, (n - 1) // 2} & set(range(n)))
     for j in counts if n <= 6 or level > 1 else [0]:
         out = [(comb(j, i) * comb(n - 1 - j, m - i), i) for i in range(m + 1) if i <= j and m - i <= n - 1 - j]

@@ -8,9 +8,9 @@ from math import inf
 
 import numpy as np
 
-from brute_force import datasets
-from brute_force.datasets import Refused
+from brute_force import datasets, records
 from brute_force.laws import Array
+from brute_force.records import Refused
 from oracle.text import Stage
 
 CHOICES = ("exponential", "noisymax")
@@ -38,7 +38,7 @@ class Finite:
             largest = max(largest, float(np.maximum(p - np.exp(min(epsilon, 700.0)) * q, 0).sum(1).max()))
         return largest
 
-    def tried(self, epsilon: float) -> float:
+    def tried(self, epsilon: float, enough: float = inf) -> float:
         return self.at_least(epsilon)
 
     @property
@@ -48,8 +48,7 @@ class Finite:
         used = self.p > 0
         return self.steps * float(np.abs(np.log(self.p[used]) - np.log(self.q[used])).max(initial=0))
 
-    @property
-    def pure_tried(self) -> float:
+    def pure_tried(self, enough: float = inf) -> float:
         return self.pure_at_least
 
 
@@ -93,13 +92,11 @@ def _chosen(stage: Stage, scores: Array) -> Array:
 
 def _scores(before: list[Stage], dim: int, level: int) -> Array:
     """Scores on a grid, with the corners of what bounds them."""
-    if dim > 3:
-        raise Refused("many scores")
-    sizes = sorted({0.0, 0.4, 1e3, *datasets.named_numbers(before)})
+    sizes = sorted({0.0, 0.4, 1e3, *records.named_numbers(before)})
     line = sorted({*sizes, *(-x for x in sizes)})
     points = np.array(list(itertools.product(line if level > 1 or dim < 3 else [line[0], 0, line[-1]], repeat=dim)))
     for stage in before:
-        points = datasets.run(stage, points)
+        points = records.run(stage, points)
     points = np.unique(np.round(points, 12), axis=0)
     return points if len(points) < 160 else points[np.linspace(0, len(points) - 1, 160).astype(int)]
 
@@ -108,6 +105,8 @@ def finite(stages: list[Stage], steps: int, dim: int, neighbours: str, level: in
     """All pairs of inputs of a mechanism that ends with its choice."""
     if steps > 2 or neighbours not in ("any", "query") or len(stages) < 2 or stages[-1].name not in FINITE:
         raise Refused("not a choice that comes last")
+    if dim > 3 and stages[-1].name in CHOICES:
+        raise Refused("many scores")
     *before, last = stages
     first, bounded = before[0], True
     if first.name in ("category", "hash") and last.name == "flip" and len(before) == 1:

@@ -11,12 +11,13 @@ import numpy as np
 
 from brute_force.behind import Behind
 from brute_force.cells import Family, columns, mixed
-from brute_force.datasets import Refused
 from brute_force.laws import Array, Noise
+from brute_force.records import Refused
 
 FINENESS = {1: {1: 40, 2: 12}, 2: {1: 150, 2: 30}, 3: {1: 1000, 2: 120}}
 COARSE = 1.01  # a hull of values on a grid is a little too low
 MOST_CELLS = 3_000_000  # pairs times cells in one matrix
+ROUGH, MANY = 6, 400  # more pairs of many coordinates than this are first compared on rough cells
 
 
 def _excess(p: Array, q: Array, epsilon: float) -> Array:
@@ -100,11 +101,15 @@ class Channel:
                 found.append(_excess(pa[None], qa[None], epsilon)[0])
         return np.array(found)
 
+    def pure_losses(self, family: Family) -> Array:
+        """The largest logarithm of a ratio of each pair."""
+        return np.concatenate([_largest_ratio(p, q) for p, q in self.laws(family, ratios=True)])
+
     def pure(self, family: Family) -> float:
         """The largest logarithm of a ratio."""
         if family.p.shape[2] > 1:
             family = few(replace(family, hull=None), 300)
-        largest = max(float(_largest_ratio(p, q).max(initial=0)) for p, q in self.laws(family, ratios=True))
+        largest = float(self.pure_losses(family).max(initial=0))
         if self.law.gaussian and family.p.shape[2] == 1:
             ends = self.after.pieces[0].value is None, self.after.pieces[-1].value is None
             if any(end and _outermost(family, sign) for end, sign in zip(ends, (-1, 1), strict=True)):
@@ -132,7 +137,10 @@ class Found:
     bounded: bool = True  # the values are, so that the enumeration can contain the worst ones
     exact_pure: float | None = None
 
-    def _delta(self, channel: Channel, family: Family, epsilon: float) -> float:
+    def _delta(self, channel: Channel, family: Family, epsilon: float, enough: float) -> float:
+        if family.p.shape[2] > 1 and family.hull is None and len(family.p) > MANY:
+            rough = replace(channel, fineness=ROUGH).deltas(family, epsilon / self.steps)
+            family = family.rows(np.argsort(rough, kind="stable")[-MANY:])
         once = channel.deltas(family, epsilon / self.steps)
         if self.steps > 1:
             if self.level > 1 and family.p.shape[2] > 1:
@@ -143,12 +151,12 @@ class Found:
             most = float(family.hull(once).max(initial=0))
             return most if self.level == 1 else COARSE * most
         largest = float(once.max(initial=0))
-        if self.level == 1:
+        if self.level == 1 or largest >= enough:
             return largest
         apart = np.abs(family.p[:, -1] - family.q[:, -1]).sum(-1)
         near, share = np.unique(np.concatenate([np.lexsort((apart, once))[-4:], np.argsort(apart)[-2:]])), 0.1
         largest = max(largest, *(_sharply(channel, family.rows(near[i : i + 1]), epsilon) for i in range(len(near))))
-        while family.nudged is not None and share > 1e-4:
+        while family.nudged is not None and share > 1e-4 and largest < enough:
             family = family.nudged(near, share)
             once = channel.deltas(family, epsilon)
             near, share = np.argsort(once)[-4:], share / 2
@@ -158,11 +166,15 @@ class Found:
     def at_least(self, epsilon: float) -> float:
         """δ(ε) is at least this."""
         rough = replace(self, level=1)
-        return max((rough._delta(*one, epsilon) for one in self.families if one[1].real), default=0.0)
+        return max((rough._delta(*one, epsilon, inf) for one in self.families if one[1].real), default=0.0)
 
-    def tried(self, epsilon: float) -> float:
-        """The largest δ(ε) of all pairs that were tried; above level 1 without the error of the cells."""
-        return max((self._delta(*one, epsilon) for one in self.families), default=0.0)
+    def tried(self, epsilon: float, enough: float = inf) -> float:
+        """The largest δ(ε) of all pairs that were tried, until it is enough; above level 1 without the cells' error."""
+        largest = 0.0
+        for one in self.families:
+            if largest < enough:
+                largest = max(largest, self._delta(*one, epsilon, enough))
+        return largest
 
     @cached_property
     def pure_at_least(self) -> float:
@@ -171,8 +183,25 @@ class Found:
         return self.steps * max((c.pure(family) for c, family in self.families if family.real), default=0.0)
 
     @cached_property
-    def pure_tried(self) -> float:
+    def _pure_tried(self) -> float:
         rest = self.steps * max((c.pure(family) for c, family in self.families if not family.real), default=0.0)
         if any(c.law.gaussian and (family.p.shape[2] > 1 or len(c.after.pieces) > 1) for c, family in self.families):
             return inf  # far away from the cuts it grows without end
         return max(rest, self.pure_at_least)
+
+    def pure_tried(self, enough: float = inf) -> float:
+        """The largest pure ε of all pairs that were tried, until it is enough."""
+        largest = self._pure_tried
+        if self.level == 1:
+            return largest
+        for channel, family in self.families:
+            if largest >= enough or family.nudged is None or family.p.shape[2] == 1:
+                continue
+            family, share = few(replace(family, hull=None), 300), 0.3
+            near = np.argsort(channel.pure_losses(family), kind="stable")[-4:]
+            while family.nudged is not None and share > 1e-3 and largest < enough:
+                family = family.nudged(near, share)
+                losses = channel.pure_losses(family)
+                near, share = np.argsort(losses, kind="stable")[-4:], share / 2
+                largest = max(largest, self.steps * float(losses.max()))
+        return largest

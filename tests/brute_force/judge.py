@@ -23,71 +23,80 @@ class Said:
     delta: float
 
 
+Subject = tuple[str, tuple[tuple[str, str], ...], int, str]  # text, values, dimension, neighbours
+
+
 @lru_cache(maxsize=64)
-def enumerated(
-    text: str, values: tuple[tuple[str, str], ...], dim: int, neighbours: str, level: int
-) -> Found | Finite | None:
+def enumerated(subject: Subject, level: int = 1) -> Found | Finite | None:
     """The pairs of a pipeline, or None where it is not enumerated."""
+    text, values, dim, neighbours = subject
     try:
         return found_in(text, dict(values), dim, neighbours, level)
     except (Refused, Unreadable):
         return None
 
 
-def _too_small(found: Found | Finite, said: Said) -> str:
-    """Why an upper end, or a proof, is wrong."""
+def _too_small(subject: Subject, said: Said) -> str | None:
+    """Why an upper end, or a proof, is wrong; None where that cannot be told."""
+    found = enumerated(subject)
+    if found is None or LARGEST / 2 < said.epsilon < inf:
+        return None
     if said.epsilon == inf:
         return ""
     if said.delta == 0 and said.what != "delta at most":
         shown = found.pure_at_least
-        if shown > said.epsilon * (1 + ROUNDING) + ROUNDING:
-            return f"{said}, but data sets show epsilon {shown:.12g}"
-        return ""
-    if said.epsilon > LARGEST / 2:
-        return ""
+        wrong = shown > said.epsilon * (1 + ROUNDING) + ROUNDING
+        return f"{said}, but data sets show epsilon {shown:.12g}" if wrong else ""
     shown = found.at_least(said.epsilon)
-    if shown > said.delta * (1 + ROUNDING) + ROUNDING:
-        return f"{said}, but data sets show delta {shown:.12g}"
-    return ""
+    wrong = shown > said.delta * (1 + ROUNDING) + ROUNDING
+    return f"{said}, but data sets show delta {shown:.12g}" if wrong else ""
 
 
 def _reaches(found: Found | Finite, said: Said, slack: float) -> tuple[bool, float]:
     """Whether the pairs that were tried reach a lower end, and how far they come."""
     if said.delta == 0 and said.what != "delta at least":
-        tried = found.pure_tried
-        return tried >= min(said.epsilon, 700.0) * (1 - slack) - LEAST, tried
-    tried = found.tried(min(said.epsilon, LARGEST) * (1 - slack))
-    return tried >= said.delta * (1 - slack) - LEAST, tried
+        enough = min(said.epsilon, 700.0) * (1 - slack) - LEAST
+        tried = found.pure_tried(enough)
+        return tried >= enough, tried
+    enough = said.delta * (1 - slack) - LEAST
+    tried = found.tried(min(said.epsilon, LARGEST) * (1 - slack), enough)
+    return tried >= enough, tried
 
 
-def _too_large(found: Found | Finite, finer: Found | Finite, said: Said) -> str:
-    """Why a lower end, or a refutation, is wrong."""
-    if not found.bounded or (said.epsilon == 0 and said.what == "epsilon at least"):
+def _too_large(subject: Subject, said: Said) -> str | None:
+    """Why a lower end, or a refutation, is wrong; None where that cannot be told."""
+    if said.epsilon == 0 and said.what == "epsilon at least":
         return ""
-    if _reaches(found, said, 1e-6)[0]:
-        return ""
-    good, tried = _reaches(finer, said, SLACK if finer.steps == 1 else 5 * SLACK)
-    return "" if good else f"{said}, but no data sets show more than {tried:.12g}"
+    tried = 0.0
+    for level in (1, 2):
+        found = enumerated(subject, level)
+        if found is None or not found.bounded:
+            return None
+        good, tried = _reaches(found, said, SLACK if found.steps == 1 else 5 * SLACK)
+        if good:
+            return ""
+    return f"{said}, but no data sets show more than {tried:.12g}"
+
+
+@lru_cache(maxsize=4096)
+def _why(subject: Subject, said: Said) -> str | None:
+    try:
+        upper = said.what in ("epsilon at most", "delta at most", "proven")
+        return _too_small(subject, said) if upper else _too_large(subject, said)
+    except Refused:
+        return None
+
+
+def judged(text: str, values: tuple[tuple[str, str], ...], dim: int, neighbours: str, said: Said) -> tuple[str, str]:
+    """ "true" where no data sets contradict a statement, "false" where they do, or "unknown"; and why it is false."""
+    named = tuple(pair for pair in values if pair[0] in text)
+    why = _why((text, named, dim, neighbours), said)
+    return ("unknown", "") if why is None else ("false" if why else "true", why)
 
 
 def contradictions(
     text: str, values: tuple[tuple[str, str], ...], dim: int, neighbours: str, statements: list[Said]
 ) -> list[str] | None:
-    """What is wrong of what is said of a pipeline; None where it is not enumerated."""
-    found = enumerated(text, values, dim, neighbours, 1)
-    if found is None:
-        return None
-    wrong = []
-    for said in statements:
-        try:
-            if said.what in ("epsilon at most", "delta at most", "proven"):
-                why = _too_small(found, said)
-            else:
-                finer = enumerated(text, values, dim, neighbours, 2)
-                assert finer is not None
-                why = _too_large(found, finer, said)
-        except Refused:
-            continue
-        if why:
-            wrong.append(why)
-    return wrong
+    """What is wrong of what is said of a pipeline; None where nothing of it is judged."""
+    found = [judged(text, values, dim, neighbours, said) for said in statements]
+    return [why for _, why in found if why] if any(word != "unknown" for word, _ in found) else None

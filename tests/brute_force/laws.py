@@ -151,7 +151,7 @@ def staircase(epsilon: float, width: float, gamma: float) -> Noise:
     """Height e^(−kε) from kΔ to (k+γ)Δ, and e^(−(k+1)ε) from there to (k+1)Δ, on both sides."""
     fall = np.exp(-epsilon)
     height = (1 - fall) / (2 * width * (gamma + fall * (1 - gamma)))
-    steps = min(int(np.ceil(34 / epsilon)), 60)
+    steps = min(int(np.ceil(34 / epsilon)), 90)
     ends = np.unique(np.concatenate([width * np.arange(steps + 1), width * (np.arange(steps) + gamma)]))
 
     def density(x: Array, y: Array) -> Array:
@@ -183,7 +183,7 @@ def staircase(epsilon: float, width: float, gamma: float) -> Noise:
 
 
 def noise(name: str, given: dict[str, object]) -> Noise | None:
-    """The noise of a stage on one number, or None."""
+    """The noise of a stage on one number, or None where it has no law here, or one that reaches too far."""
     numbers = {key: float(value) for key, value in given.items() if not isinstance(value, str)}  # type: ignore[arg-type]
     if name in ("laplace", "radial"):
         return laplace(numbers["scale"])
@@ -195,15 +195,16 @@ def noise(name: str, given: dict[str, object]) -> Noise | None:
         return leak(numbers["chance"])
     if name == "discrete_laplace":
         b = numbers["scale"]
-        return discrete(lambda t: -np.abs(t) / b, int(min(30 * b + 2, 150)))
+        return discrete(lambda t: -np.abs(t) / b, int(30 * b + 2)) if b < 15 else None
     if name == "discrete_gaussian":
         sigma = numbers["sigma"]
-        made = discrete(lambda t: -((t / sigma) ** 2) / 2, int(min(8 * sigma + 2, 150)))
-        return replace(made, gaussian=True)
+        made = discrete(lambda t: -((t / sigma) ** 2) / 2, int(min(8 * sigma + 2, 402)))
+        return replace(made, gaussian=True) if sigma < 50 else None
     if name == "truncated_laplace":
         return truncated_laplace(numbers["scale"], numbers["bound"])
     if name == "bounded_laplace":
         return bounded_laplace(numbers["scale"], numbers["low"], numbers["high"])
     if name == "staircase":
-        return staircase(numbers["epsilon"], numbers["sensitivity"], numbers["gamma"])
+        long = numbers["epsilon"] < 0.3  # more steps than are laid out
+        return None if long else staircase(numbers["epsilon"], numbers["sensitivity"], numbers["gamma"])
     return None

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from mpmath import mp, mpf
 
-from brute_force import datasets
+from brute_force import datasets, queries, records
 from brute_force.behind import Behind, Unknown, behind
 from brute_force.cells import Family
-from brute_force.datasets import Refused, Values
 from brute_force.finite import Finite, finite
 from brute_force.found import FINENESS, Channel, Found, few
 from brute_force.laws import Noise, noise
+from brute_force.records import Refused, Values
 from oracle.text import Stage, Unreadable
 from oracle.text import stages as read
 
@@ -30,7 +30,8 @@ NOISES = (
     *("truncated_laplace", "bounded_laplace", "staircase"),
 )
 COORDINATEWISE = ("clamp", "round", "squash", "decode", "encode")
-MOST_PAIRS = {1: 400, 2: 4000, 3: 20000}
+MOST_RECORDS = 1000
+MOST_PAIRS = {1: 400, 2: 20000, 3: 40000}
 
 
 @dataclass(frozen=True)
@@ -73,48 +74,6 @@ def _window(noise: Noise, after: Behind, v: Values) -> tuple[float, float] | Non
     return min(cuts, default=0.0) - wide, max(cuts, default=0.0) + wide
 
 
-def _queries(line: Pipeline, dim: int, level: int, placed: bool) -> list[Family]:
-    """Answers at most a distance apart, anywhere where it matters."""
-    assert line.start is not None
-    d, norm, whole = float(line.start.distance), line.start.norm, "whole" in line.start.given  # type: ignore[arg-type]
-    places = datasets.raw([*line.before, *line.after], dim, level) if placed else np.zeros((1, dim))
-    places = places[(np.abs(places) <= 30).all(-1)]
-    if placed and dim == 1:
-        numbers = datasets.named_numbers([*line.before, line.noise, *line.after])
-        grid = np.linspace(-1.2, 1.2, {1: 9, 2: 33, 3: 81}[level]) * max([1.0, *(x for x in numbers if x < 30)])
-        ends = np.array([s * x + t for x in numbers for s in (1, -1) for t in (0, d, -d, d / 2, -d / 2)])
-        places = np.unique(np.concatenate([places, grid[:, None], ends[:, None]]), axis=0)
-    shares = (1, 1 - 1e-6, 0.5, 1e-6, 0.25) if level == 1 else (1, 1 - 1e-6, 0.9, 0.75, 0.5, 0.3, 0.1, 1e-6)
-    if dim == 1:
-        moves = np.array([[s * d * x] for x in shares for s in (1, -1)])
-    else:
-        flat = [(1, 0), (0, 1), (1, 1), (1, -1), (2, 1), (1, -2)]
-        size = {"l1": 1, "l2": 2, "linf": np.inf}[str(norm)]
-        moves = np.array(
-            [np.array(x) / np.linalg.norm(x, size) * d * s * t for x in flat for s in (1, -1) for t in (1, 0.5)]
-        )
-    if whole:
-        d = np.floor(d)
-        top = int(min(d, 8))
-        line_of = np.arange(-top, top + 1)
-        grid = line_of[:, None] if dim == 1 else np.stack(np.meshgrid(line_of, line_of), -1).reshape(-1, 2)
-        size = {"l1": 1, "l2": 2, "linf": np.inf}[str(norm)]
-        moves = grid[np.linalg.norm(grid, size, axis=1) <= float(line.start.distance)].astype(float)  # type: ignore[arg-type]
-        if d > 8:
-            raise Refused("large counts")
-        places = np.unique(np.rint(places), axis=0)
-        places = places[np.abs(places).max(-1) < 40]
-    x, move = datasets._rows(places, moves)
-    if placed and not whole:  # most is shown about 0 by many stages
-        x, move = np.concatenate([x, -moves / 2]), np.concatenate([move, moves])
-    y = x + move
-    for stage in line.before:
-        x, y = datasets.run(stage, x), datasets.run(stage, y)
-    if x.shape[1] > 2:
-        raise Refused("large")
-    return [Family(x[:, None], np.ones(1), y[:, None], np.ones(1))]
-
-
 def _relation(neighbours: str) -> tuple[str, int]:
     """What neighbours differ in, and how many of them."""
     if match := re.fullmatch(r"(group|words|tokens)\((\d+)\)", neighbours):
@@ -132,8 +91,16 @@ def families(line: Pipeline, dim: int, neighbours: str, level: int, law: Noise, 
     if line.start is not None and line.start.name == "query":
         if kind or neighbours not in ("query", "replace-record", "add-remove-record"):
             raise Refused("a query that is sampled")
-        return _queries(line, dim, level, bool(line.before) or len(after.pieces) > 1 or not law.moves)
-    v = datasets.values(line.before, dim, level)
+        return queries.answers(
+            line.start,
+            line.before,
+            line.noise,
+            line.after,
+            dim,
+            level,
+            bool(line.before) or len(after.pieces) > 1 or not law.moves,
+        )
+    v = records.values(line.before, dim, level)
     window = _window(law, after, v)
     if line.start is not None:  # rows
         if kind or neighbours != "replace-record":
@@ -142,7 +109,7 @@ def families(line: Pipeline, dim: int, neighbours: str, level: int, law: Noise, 
             raise Refused("rows that are mixed")
         if dim == 1:
             return datasets.any_two(v)
-        one = datasets.values(line.before, 1, level)
+        one = records.values(line.before, 1, level)
         a, b, c = datasets._rows(one.points, one.points, one.points[[0, -1]] if window else one.points[:1])
         made = [np.concatenate([x, c], 1)[:, None] for x in (a, b)]
         return [Family(made[0], np.ones(1), made[1], np.ones(1))]
@@ -157,6 +124,8 @@ def families(line: Pipeline, dim: int, neighbours: str, level: int, law: Noise, 
         return datasets.poisson(v, q, window, level, added, not law.discrete)
     if kind == "subsample":
         m, n = int(line.sampling.m), int(line.sampling.n)  # type: ignore[union-attr,call-overload]
+        if n > MOST_RECORDS:
+            raise Refused("many records")
         return datasets.subsample(v, m, n, window, level)
     if kind == "dropout":
         if neighbours == "word":
@@ -218,25 +187,27 @@ def found_in(text: str, values: dict[str, object], dim: int, neighbours: str, le
         steps = int(stages.pop().steps) if stages[-1].name == "times" else 1  # type: ignore[call-overload]
         return finite(stages, steps, dim, neighbours, level)
     law = noise(line.noise.name, dict(line.noise.given))
-    if law is None or (line.noise.name == "radial" and dim > 1 and line.noise.norm != "l1"):
+    if law is None:
         raise Refused(line.noise.name)
-    wide = datasets.values(line.before, dim, 1) if line.start is None else None
+    if dim > 2 or (line.start is not None and any(stage.name == "repeat" for stage in line.before)):
+        raise Refused("large")
+    wide = records.values(line.before, dim, 1) if line.start is None else None
     out_dim = wide.points.shape[1] if wide is not None else dim
+    if line.noise.name == "radial" and out_dim > 1 and line.noise.norm != "l1":
+        raise Refused("coordinates that are not independent")
     after, known = _followed(line, out_dim)
     limited = any(stage.name in ("clamp", "squash") for stage in line.before)
     bounded = wide.bounded if wide is not None else line.start.name == "query" or limited  # type: ignore[union-attr]
-    if line.start is not None and dim > 1 and any(stage.name == "round" for stage in line.before):
-        bounded = False  # several coordinates that are moved across a half are not all tried
     fineness = FINENESS[level][out_dim]
     if line.steps > 1:
         fineness = min(fineness, {1: 30, 2: 150, 3: 300}[level])
     channel = Channel(law, after, fineness, (1500 if line.noise.name == "staircase" else 400) if out_dim == 1 else 60)
-    most = MOST_PAIRS[level] if out_dim > 1 else 10 * MOST_PAIRS[level]
+    most = MOST_PAIRS[level] if out_dim > 1 else {1: 4000, 2: 40000, 3: 200000}[level]
     pairs = [(channel, few(family, most)) for family in families(line, dim, neighbours, level, law, after)]
     if line.sampling is not None and line.sampling.name == "shuffle":
         if line.steps > 1:
             raise Refused("epochs")
-        vectors = datasets.values(line.before, dim, level)
+        vectors = records.values(line.before, dim, level)
         flat = replace(channel, fineness={1: 15, 2: 40, 3: 80}[level])
         pairs += [(flat, family) for family in _shuffled(vectors, int(line.sampling.batches))]  # type: ignore[call-overload]
     exact = _exact_staircase(line, out_dim)

@@ -1,7 +1,7 @@
-"""No change to a certificate makes `verify` accept something false: thousands of mutants, judged by the oracle.
+"""No change to a certificate makes `verify` accept something false: thousands of mutants, judged independently.
 
-A mutant that is refused, or does not hold, is harmless. One that verifies must state only what is true, as far as
-tests/oracle knows. What a certificate states is read by `statements`, the one place that knows the format.
+A mutant that is refused, or does not hold, is harmless. One that verifies must state only what is true, as far as the
+judges of `stated.py` know: brute force over small data sets, and the formulas of tests/oracle.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 from zlib import crc32
@@ -37,14 +37,9 @@ from mutations import (
     rechained,
     transplanted,
 )
-from oracle import Statement, Truth, Unreadable, judged, truth_of
-from oracle.guarantees import Stated, judged_other
-from oracle.losses import NOTHING_KNOWN
-from oracle.shown import Block, proves, shown
-from oracle.steps import relation
-from oracle.text import Stage
-from oracle.text import stages as read_stages
+from oracle import Unreadable
 from random_pipelines import Case, Maker
+from stated import judge, number
 from tiers import repetitions
 
 SEED = 20261116
@@ -52,131 +47,7 @@ MOST_UNKNOWN = 0.2  # of the mutants that verify
 LONGEST = 5  # seconds of CPU time for one certificate, whatever it says
 
 
-# ── The adapter: what a certificate states ──────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class Subject:
-    """The mechanism that a statement is about."""
-
-    text: str
-    values: tuple[tuple[str, mpf], ...]
-    dim: int
-    neighbours: str
-    pairs: tuple[tuple[int, int, tuple[Block, ...]], ...] = ()  # each with its noise and where it comes in
-
-    def showing(self, *steps: dict[str, Any]) -> Subject:
-        """The same with the pairs of some steps."""
-        pairs = []
-        for step in steps:
-            blocks = (Block(_number(b["x"]), _number(b["y"]), b["count"], b["positions"]) for b in step["pair"])
-            pairs.append((step["noise"], step["at"], tuple(blocks)))
-        return replace(self, pairs=tuple(pairs))
-
-    @property
-    def stages(self) -> list[Stage]:
-        return read_stages(self.text, dict(self.values) | {"dim": mpf(self.dim)})
-
-    @property
-    def relation(self) -> tuple[str, ...]:
-        """The first stage, if it defines which inputs are neighbours."""
-        first = self.stages[0]
-        return (first.name, *map(str, first.given.values())) if first.name in ("query", "rows") else ()
-
-    def truth(self) -> Truth:
-        """What is known about all neighbours, and about the pairs."""
-        known = truth_of(self.text, dict(self.values), self.dim, self.neighbours)
-        basic, count = relation(self.neighbours)
-        if count > 1 or {stage.name for stage in self.stages} & {"poisson", "subsample", "shuffle", "times"}:
-            return known
-        added = basic == "add-remove-record" and self.stages[0].name != "query"
-        dropped = [stage.mu for stage in self.stages if stage.name == "dropout" and basic == "word"]
-        for pair in self.pairs:
-            try:
-                found = proves(shown(self.stages, self.dim, added, *pair))
-            except Unreadable:
-                continue
-            known = known.at_least(found.behind_dropout(1 - mp.fprod(1 - mu for mu in dropped)))
-        return known
-
-
-def _number(value: Any) -> mpf:
-    with mp.workdps(50):
-        return (mpf(value[0]) + mpf(value[1])) / 2
-
-
-def _stated(what: str, data: dict[str, Any]) -> Stated:
-    order = _number(data["order"]) if "order" in data else mpf(2)
-    return Stated(what, data["kind"], _number(data["value"]), order, data.get("metric", ""))
-
-
-def statements(certificate: dict[str, Any]) -> Iterator[tuple[Subject, Statement | Stated]]:
-    """Everything that a certificate says of a mechanism's loss; what a pair shows with that pair."""
-    claim, *steps = certificate["steps"]
-    other = claim.get("guarantee")
-    epsilon, delta = (
-        (_number(other["value"]), mpf(0)) if other else (_number(claim["epsilon"]), _number(claim["delta"]))
-    )
-    name = {"zcdp": "rho", "gdp": "mu"}.get(other["kind"], "eps") if other else "eps"
-    own = {name: epsilon, "delta": delta} if name == "eps" else {name: epsilon}
-    values = {key: _number(value) for key, value in claim["parameters"].items() if key != "dim"} | own
-    subject = Subject(claim["pipeline"], tuple(values.items()), claim["dim"], claim["neighbours"])
-    if certificate["verdict"] != "open":
-        lowers = [step for step in steps if step["step"] == "lower"]
-        said = _stated(certificate["verdict"], other) if other else Statement(certificate["verdict"], epsilon, delta)
-        yield subject.showing(*(() if other and other["kind"] == "metric" else lowers)), said
-    for step in steps:
-        if "guarantee" in step:
-            about = (
-                Subject(step["pipeline"], tuple(own.items()), subject.dim, subject.neighbours)
-                if "pipeline" in step
-                else subject
-            )
-            what = "at least" if step["step"] == "lower" else "at most"
-            metric = step["guarantee"]["kind"] == "metric"
-            yield (
-                about.showing(*([step] if what == "at least" and not metric else [])),
-                _stated(what, step["guarantee"]),
-            )
-            continue
-        if step["step"] == "upper":
-            yield subject, Statement("epsilon at most", _number(step["epsilon"]), _number(step["delta"]))
-        if step["step"] == "lower":
-            what = f"{step['quantity']} at least"
-            yield subject.showing(step), Statement(what, _number(step["epsilon"]), _number(step["delta"]))
-        if step["step"] == "witness":
-            least_p, most_q = mpf(step["log_p"][0]), mpf(step["log_q"][1])
-            if not mp.isinf(least_p) and not other:
-                excess = mp.exp(least_p) - mp.exp(epsilon + most_q)
-                yield subject.showing(step), Statement("epsilon at least", least_p - most_q, mpf(0))
-                yield subject.showing(step), Statement("delta at least", epsilon, excess)
-        if step["step"] == "repair":
-            repaired = Subject(step["pipeline"], tuple(own.items()), subject.dim, subject.neighbours)
-            if repaired.relation != subject.relation:
-                raise AssertionError(f"the repair {step['pipeline']} is about other neighbours than {subject}")
-            yield repaired, Statement("proven", _number(step["epsilon"]), _number(step["delta"]))
-
-
-# ── The judge ───────────────────────────────────────────────────────────────────────────────────
-
-
-def judge(certificate: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """What a certificate states and the oracle knows to be false, and what it cannot tell."""
-    false, unknown = [], []
-    with mp.workdps(50):
-        for subject, said in statements(certificate):
-            try:
-                if isinstance(said, Stated):
-                    about = subject.stages, subject.dim, subject.neighbours
-                    word, why = judged_other(subject.truth() if said.kind != "metric" else NOTHING_KNOWN, said, *about)
-                else:
-                    word, why = judged(subject.truth(), said)
-            except Unreadable as error:
-                word, why = "unknown", str(error)
-            where = f"{subject.text} (dim {subject.dim}, {subject.neighbours}): {why or said}"
-            if word != "true":
-                (false if word == "false" else unknown).append(where)
-    return false, unknown
+# ── The mutants' fates ─────────────────────────────────────────────────────────────────────────
 
 
 def outcome(mutant: Mutant) -> tuple[str, str]:
@@ -418,5 +289,5 @@ def test_the_judge_sees_a_falsehood() -> None:
             wrong = rechained(right)
             with mp.workdps(50):
                 hair = 1 + (mpf(10) ** -25 if step["step"] == "lower" else -(mpf(10) ** -25))
-                wrong["steps"][i]["epsilon"] = [mp.nstr(_number(step["epsilon"]) * hair, 50)] * 2
-            assert judge(wrong)[0] or _number(step["delta"]) > 0, step
+                wrong["steps"][i]["epsilon"] = [mp.nstr(number(step["epsilon"]) * hair, 50)] * 2
+            assert judge(wrong)[0] or number(step["delta"]) > 0, step
