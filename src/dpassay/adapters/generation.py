@@ -156,18 +156,19 @@ def _by_favourites(call: Any, formula: Formula) -> Confirmation:
     """Try two inputs that prefer different tokens: no token may be possible for both."""
     import torch
 
-    assert formula.limits is not None and formula.favourites is not None
-    low, high = formula.limits
+    assert formula.limits is not None
+    assert formula.favourites is not None
+    (low, high), many = formula.limits, formula.favourites
 
     def preferring(first: int) -> Callable[[Any], Any]:
         def replaced(scores: Any) -> Any:
             made = torch.full_like(scores, low - 1)
-            made[:, first : first + formula.favourites] = high + 1
+            made[:, first : first + many] = high + 1
             return made
 
         return replaced
 
-    one, other = (_first_token(call, preferring(first), formula.greedy) for first in (0, formula.favourites))
+    one, other = (_first_token(call, preferring(first), formula.greedy) for first in (0, many))
     if bool(((one > 0) & (other > 0)).any()):
         return Confirmation(False, "Two inputs that prefer different tokens still have some in common.")
     return Confirmation(True, "Two inputs with no token in common were found by real calls.")

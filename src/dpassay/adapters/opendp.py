@@ -207,7 +207,9 @@ def _reading(measurement: Any, d_in: Any) -> Reading:
             numbers=lambda outputs: np.concatenate(
                 [np.ravel(part.numbers(out)) for (_, part), out in zip(parts, outputs, strict=True)]
             ),
-            run=(lambda x: [(part.run or one)(x) for one, part in parts]) if _is_processed(measurement) else measurement,
+            run=(lambda x: [(part.run or one)(x) for one, part in parts])
+            if _is_processed(measurement)
+            else measurement,
         )
     if "prob" in given:
         values = list(given.get("categories", (False, True)))

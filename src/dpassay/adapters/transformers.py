@@ -259,7 +259,9 @@ def _configure(drawing: _Drawing, config: Any, given: Mapping[str, Any] | None =
     if drawing.limits is not None and not setting("max_new_tokens"):
         raise InputError("each token adds to the loss: limit how many are generated, such as max_new_tokens=20")
     if not float(setting("temperature")) > 0:
-        raise InputError(f"the temperature must be above 0, got {setting('temperature')}; for greedy search, do_sample=False")
+        raise InputError(
+            f"the temperature must be above 0, got {setting('temperature')}; for greedy search, do_sample=False"
+        )
     drawing.greedy = not setting("do_sample")
     drawing.temperature *= float(setting("temperature"))
     if setting("top_k"):

@@ -73,7 +73,9 @@ def folded(one: Any, x: float) -> float:
 
 RANDOMISE: dict[str, Any] = {
     "Laplace": lambda one, x: x + RNG.laplace(scale=one.sensitivity / one.epsilon),
-    "LaplaceTruncated": lambda one, x: np.clip(x + RNG.laplace(scale=one.sensitivity / one.epsilon), one.lower, one.upper),
+    "LaplaceTruncated": lambda one, x: np.clip(
+        x + RNG.laplace(scale=one.sensitivity / one.epsilon), one.lower, one.upper
+    ),
     "LaplaceFolded": folded,
     "LaplaceBoundedDomain": bounded_laplace,
     "Geometric": lambda one, x: x + two_sided(one.sensitivity / one.epsilon),
@@ -81,7 +83,9 @@ RANDOMISE: dict[str, Any] = {
     "Binary": binary,
     "Exponential": exponential,
     "PermuteAndFlip": permute_and_flip,
-    "Gaussian": lambda one, x: x + RNG.normal(0, math.sqrt(2 * math.log(1.25 / one.delta)) * one.sensitivity / one.epsilon),
+    "Gaussian": lambda one, x: (
+        x + RNG.normal(0, math.sqrt(2 * math.log(1.25 / one.delta)) * one.sensitivity / one.epsilon)
+    ),
 }
 
 

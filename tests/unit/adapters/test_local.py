@@ -11,7 +11,6 @@ import dpassay
 from dpassay.adapters import adapted
 from recorded import recorded
 
-
 RNG = np.random.default_rng(0)
 
 

@@ -182,7 +182,9 @@ def test_what_opacus_does_not_record_is_a_line_of_the_verdict(poisson: bool) -> 
     engine, optimizer = trained(norm=2.0, poisson_sampling=poisson)
     for thing in (engine, engine.accountant, optimizer):
         (line,) = dpassay.check(thing, delta=1e-5).warnings
-        assert "with poisson_sampling=False, or a loader of one's own, neither its epsilon nor this verdict holds" in line
+        assert (
+            "with poisson_sampling=False, or a loader of one's own, neither its epsilon nor this verdict holds" in line
+        )
 
 
 def quiet(optimizer: Any) -> None:

@@ -305,7 +305,8 @@ def test_a_measurement_read_with_another_scale_is_not_confirmed(monkeypatch: pyt
     made = dp.m.make_laplace(*REAL, scale=2.0)
     for measurement in (made, dp.c.make_composition([made] * 2), made >> (lambda x: x)):
         known = adapted(measurement)
-        assert known is not None and known.pipeline is not None
+        assert known is not None
+        assert known.pipeline is not None
         wrong = replace(known, pipeline=known.pipeline.replace("laplace(2.0)", f"laplace({scale})"))
         assert wrong.pipeline != known.pipeline
         assert dpassay.check(wrong).open

@@ -50,9 +50,7 @@ def model() -> Any:
 def decided(group: int) -> Any:
     """A model without attention whose logits for a prompt that ends in i are far above 1 for i, i + 1, … alone."""
     made = transformers.GPT2LMHeadModel(
-        transformers.GPT2Config(
-            vocab_size=7, n_positions=16, n_embd=8, n_layer=1, n_head=1, tie_word_embeddings=False
-        )
+        transformers.GPT2Config(vocab_size=7, n_positions=16, n_embd=8, n_layer=1, n_head=1, tie_word_embeddings=False)
     ).eval()
     made.generation_config.pad_token_id, made.generation_config.eos_token_id = 0, None
     with torch.no_grad():
