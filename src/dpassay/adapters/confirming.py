@@ -255,9 +255,10 @@ def _events(name: str, values: Numbers, trial: Trial) -> list[Event]:
         among = tuple(float(value) for value in distinct)
         return [*(Event(name, "equals", value) for value in among), Event(name, "other", among=among)]
     found = [Event(name, "most", float(np.quantile(values, q))) for q in QUANTILES]
-    plain = {"the output": lambda: float(as_vector(trial.answer)[0]), "the sum of the outputs": lambda: None}
-    still = plain.get(name, lambda: 0.0)()
-    return found if still is None else [*found, Event(name, "equals", still)]
+    if name == "the sum of the outputs":
+        return found
+    still = float(as_vector(trial.answer)[0]) if name == "the output" else 0.0
+    return [*found, Event(name, "equals", still)]
 
 
 def _difference(

@@ -140,7 +140,7 @@ def _confirmed(optimizer: Any, norm: float, verdict: Verdict) -> Confirmation:
         for p, before in zip(optimizer.params, kept, strict=True):
             for name, value in before.items():
                 setattr(p, name, value)
-        if generator is not None:
+        if generator is not None and state is not None:
             generator.set_state(state)
 
 
