@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from dpassay.adapters import adapted
+from dpassay.adapters.confirming import with_confirmation
 from dpassay.audit.targets import as_mechanism
 from dpassay.claims.claim import CAVEATS, Claim
 from dpassay.claims.registry import REGISTRY, claim_called
@@ -96,9 +97,10 @@ def check(
         if runs or pairs is not None:
             raise InputError("word mechanisms are checked exactly; to run a mechanism, use audit(...)")
         return check_words(subject, guarantee, epsilon=epsilon, delta=delta, **merge_parameters(parameters, more))
-    runnable = subject
+    runnable, read = subject, None
     if not isinstance(subject, Claim | Pipeline | str) and (known := adapted(subject)) is not None and known.pipeline:
-        subject = known.between(neighbours).claim(epsilon, delta, guarantee, dim)
+        read = known.between(neighbours)
+        subject = read.claim(epsilon, delta, guarantee, dim)
         epsilon = delta = guarantee = dim = None
     if not isinstance(subject, Claim | Pipeline | str):
         if parameters:
@@ -108,7 +110,7 @@ def check(
             epsilon, delta = claimed.exact_epsilon, claimed.exact_delta
         options = {"epsilon": epsilon, "delta": delta, "dim": dim, "neighbours": neighbours, **more}
         return check_mechanism(subject, pairs, runs, seed, options)
-    if pairs is not None and not runs:
+    if pairs is not None and not runs and (read is None or read.mechanism is None):
         raise InputError("the pairs of a pipeline are for sampling it: give the number of runs, check(..., runs=10000)")
     stated = {"epsilon": epsilon, "delta": delta} if guarantee is None else statement(guarantee)
     given = {**stated, "dim": dim, "people": people}
@@ -127,6 +129,8 @@ def check(
             f"these numbers are too large or too small for a verdict ({type(error).__name__}: {error}); noise and "
             "distances may be multiplied by one factor, which changes nothing"
         ) from error
+    if read is not None:
+        exact = with_confirmation(exact, read, as_mechanism, pairs)
     if not runs:
         return exact
     from dpassay.audit.runner import audit

@@ -2,19 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from dpassay.adapters.confirming import RUNS, Confirmation, Numbers, Trial, by_runs
 from dpassay.claims.claim import Claim
 from dpassay.core.guarantee import ZCDP, Guarantee, make_guarantee, statement
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import iv, up
-from dpassay.errors import InputError
+from dpassay.errors import InputError, in_one_line
+from dpassay.evidence.verdict import Verdict
+from dpassay.pipeline.mechanism import Mechanism
 
 DELTA = "1e-6"  # at which runs test a guarantee without a δ
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the runs of an object are compared with the formula that was read from it.
+
+    `answer` is what the formula takes for an input of the object, `numbers` the object's output as the formula has it;
+    `finish` is a deterministic last step of the object for which the formula has no stage. `run` is what is run, if not
+    the mechanism itself. `too_far` says of two answers if they differ by more than neighbours may.
+
+    >>> Reading(numbers=["no", "yes"].index).numbers("yes")
+    1
+    """
+
+    answer: Callable[[Any], Any] = lambda x: x
+    numbers: Callable[[Any], Any] = lambda output: output
+    finish: Callable[[Numbers], Numbers] | None = None
+    run: Callable[[Any], Any] | None = None
+    runs: int = RUNS
+    too_far: Callable[[Any, Any], str] = lambda x, y: ""
 
 
 @dataclass(frozen=True)
@@ -25,6 +50,9 @@ class Adapted:
     library states for a δ, if it states one for every δ. `mechanism` is what an audit runs: a function or an
     object; `pairs` are neighbours to run it on. `by` names the part of the object that makes the claim, if not all of
     it; `under` is the claim between other neighbours, if the library has one.
+
+    Before a formula is used, the object confirms it: its runs on the pairs are compared with it as `reading` states,
+    or by `confirm`, if the object has another way. `caveats` are lines of the verdict.
 
     >>> known = Adapted("mine", pipeline="query(l1, 1) | laplace(2)", epsilon_at=lambda delta: 0.5)
     >>> print(known.claim(delta=1e-6).guarantee)
@@ -41,6 +69,34 @@ class Adapted:
     epsilon_at: Callable[[float], float] | None = None
     by: str = ""
     under: Callable[[Neighbours], Adapted] | None = None
+    reading: Reading = Reading()
+    confirm: Callable[[Verdict], Confirmation] | None = None
+    caveats: tuple[str, ...] = ()
+
+    def confirmed(
+        self,
+        verdict: Verdict,
+        as_mechanism: Callable[[Any], Mechanism],
+        pairs: Sequence[tuple[Any, Any]] | None = None,
+    ) -> Confirmation | None:
+        """Whether the object does what its formula says; None for a record or a setting, which nothing can run."""
+        if self.confirm is not None:
+            return self.confirm(verdict)
+        if self.pipeline is None or self.mechanism is None:
+            return None
+        reading, trials = self.reading, []
+        for pair in pairs or self.pairs[:1]:
+            try:
+                answers = [reading.answer(x) for x in pair]
+            except Exception as error:  # of the object's own code
+                said = in_one_line(type(error).__name__, str(error))[:120]
+                return Confirmation(False, f"On the inputs {shown(pair)[:80]} it raised {said}.")
+            if far := reading.too_far(*answers):
+                return Confirmation(False, f"On the inputs {shown(pair)[:80]} {far}.")
+            trials += [Trial(x, answer, reading.finish) for x, answer in zip(pair, answers, strict=True)]
+        made, rng = as_mechanism(self.mechanism), np.random.default_rng()
+        run = reading.run or (lambda x: made.sample(x, 1, rng)[0])
+        return by_runs(run, self.pipeline, self.dim, trials, reading.numbers, reading.runs)
 
     def between(self, neighbours: Neighbours | str | None) -> Adapted:
         """The same claim between these neighbours, if the library states one for them."""

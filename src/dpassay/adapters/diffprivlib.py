@@ -1,19 +1,26 @@
 """diffprivlib's mechanisms and models: the claim is their ε and δ, a mechanism's formula that of its class.
 
 A model is run: it is fitted again to each data set, and its output is its fitted attributes. If a class searches for
-its scale, the scale it found is used, to twelve digits and rounded up: the last bits of a search are not a claim.
-Classes without a formula here are run.
+its scale, the scale it found is used, to twelve digits and rounded up: the last bits of a search are not a claim. A
+formula counts only if runs of the object agree with it. Classes without a formula here are run.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from decimal import ROUND_CEILING, Context, Decimal
+from functools import partial
 from typing import Any
 
-from dpassay.adapters.base import Adapted, attributes, is_own, shown
+import numpy as np
+
+from dpassay.adapters.base import Adapted, Reading, attributes, is_own, shown
+from dpassay.adapters.confirming import MANY, Confirmation, Numbers, Trial, by_runs
 from dpassay.core.guarantee import make_guarantee
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
+from dpassay.evidence.verdict import Verdict
 
 WHOLE = ("Geometric", "GeometricTruncated", "GeometricFolded", "GaussianDiscrete")
 
@@ -27,16 +34,58 @@ def read(thing: Any) -> Adapted | None:
         return None
     kind = type(thing).__name__
     epsilon, delta, randomise = attributes(thing, "epsilon", "delta", "randomise")
-    pairs = _pairs(thing, kind)
+    pairs, chooses = _pairs(thing, kind), hasattr(thing, "utility")
+    pipeline = _formula(thing, kind, shown(epsilon), shown(delta)) if is_own(thing, "diffprivlib") else None
     return Adapted(
         f"diffprivlib's {kind}",
         make_guarantee(shown(epsilon), shown(delta)),
-        _formula(thing, kind, shown(epsilon), shown(delta)) if is_own(thing, "diffprivlib") else None,
-        len(thing.utility) if hasattr(thing, "utility") else None if kind == "Binary" else 1,
+        pipeline,
+        len(thing.utility) if chooses else None if kind == "Binary" else 1,
         Neighbours("any" if kind == "Binary" else "query"),
-        None if hasattr(thing, "utility") else lambda x: randomise(x),
+        None if chooses else lambda x: randomise(x),
         pairs,
+        reading=_reading(thing, kind),
+        confirm=partial(_chosen, thing, pipeline) if chooses and pipeline is not None else None,
     )
+
+
+def _reading(thing: Any, kind: str) -> Reading:
+    if kind == "Binary":
+        values = [thing.value0, thing.value1]
+        return Reading(values.index, values.index, runs=MANY)
+    if kind.endswith("Truncated") and _is_half_open(thing):
+        return Reading(finish=lambda values: np.clip(values, thing.lower, thing.upper), runs=MANY)
+    folds = kind.endswith("Folded")
+    return Reading(finish=_folded(thing.lower, thing.upper) if folds else None, runs=MANY)
+
+
+def _is_half_open(thing: Any) -> bool:
+    return math.inf in (abs(getattr(thing, "lower", 0)), abs(getattr(thing, "upper", 0)))
+
+
+def _folded(low: float, high: float) -> Callable[[Numbers], Numbers]:
+    """Values beyond a bound are reflected at it, as often as it takes."""
+
+    def fold(values: Numbers) -> Numbers:
+        if not high > low:
+            return np.full_like(values, low)
+        if math.isinf(high - low):  # reflected at the finite bound only
+            return values if math.isinf(low) and math.isinf(high) else _reflected(values, low, high)
+        beyond = (values - low) % (2 * (high - low))
+        return low + np.minimum(beyond, 2 * (high - low) - beyond)
+
+    return fold
+
+
+def _reflected(values: Numbers, low: float, high: float) -> Numbers:
+    return low + abs(values - low) if math.isinf(high) else high - abs(high - values)
+
+
+def _chosen(thing: Any, pipeline: str, verdict: Verdict) -> Confirmation:
+    """A mechanism that chooses between candidates has its input within."""
+    named = getattr(thing, "candidates", None) or list(range(len(thing.utility)))
+    trial = Trial(thing.utility, thing.utility)
+    return by_runs(lambda _: thing.randomise(), pipeline, len(thing.utility), [trial], named.index, MANY)
 
 
 def _model(thing: Any) -> Adapted:
@@ -63,15 +112,18 @@ def _formula(thing: Any, kind: str, epsilon: str, delta: str) -> str | None:
         raise InputError(
             f"diffprivlib's {kind} has sensitivity {far}: its answers cannot differ, so there is nothing to hide"
         )
+    if kind == "LaplaceBoundedDomain" and _is_half_open(thing):
+        return None
     if kind in ("Exponential", "PermuteAndFlip"):
         return _choice(thing, kind, epsilon, far)
     answer, scale = f"query(l1, {far})", f"{far}/({epsilon} - ln(1 - {delta}))"
     bounds = f"{shown(thing.lower)}, {shown(thing.upper)}" if hasattr(thing, "lower") else ""
+    clamped = "decode" if _is_half_open(thing) else f"clamp({bounds})"  # no number is beyond an infinite bound
     whole = f"counts(l1, {far}) | discrete_laplace({far}/{epsilon})"
     noise = f"{far}/{epsilon}"
     formulas = {
         "Laplace": lambda: f"{answer} | laplace({scale})",
-        "LaplaceTruncated": lambda: f"{answer} | laplace({scale}) | clamp({bounds})",
+        "LaplaceTruncated": lambda: f"{answer} | laplace({scale}) | {clamped}",
         "LaplaceFolded": lambda: f"{answer} | laplace({scale}) | decode",
         "LaplaceBoundedDomain": lambda: f"{answer} | bounded_laplace({_found(thing)}, {bounds})",
         "LaplaceBoundedNoise": lambda: (
@@ -79,7 +131,7 @@ def _formula(thing: Any, kind: str, epsilon: str, delta: str) -> str | None:
         ),
         "Staircase": lambda: f"{answer} | staircase({epsilon}, {far}, {shown(thing.gamma)})",
         "Geometric": lambda: whole,
-        "GeometricTruncated": lambda: f"{whole} | clamp({bounds})",
+        "GeometricTruncated": lambda: f"{whole} | {clamped}",
         "GeometricFolded": lambda: f"{whole} | decode",
         "Gaussian": lambda: f"query(l2, {far}) | gaussian(sqrt(2*ln(1.25/{delta}))*{noise})",
         "GaussianAnalytic": lambda: f"query(l2, {far}) | gaussian({_found(thing)})",
@@ -112,5 +164,6 @@ def _pairs(thing: Any, kind: str) -> tuple[tuple[Any, Any], ...]:
     if hasattr(thing, "utility") or not hasattr(thing, "sensitivity") or kind == "Bingham":  # that one takes a matrix
         return ()
     low, far = getattr(thing, "lower", 0), thing.sensitivity
+    low = low if math.isfinite(low) else min(0, getattr(thing, "upper", 0) - far)
     high = min(low + far, getattr(thing, "upper", low + far))
     return ((int(low), int(high)),) if kind in WHOLE else ((float(low), float(high)),)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from dpassay.adapters.base import Adapted, attributes, shown
+from dpassay.adapters.base import Adapted, attributes, is_own, shown
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 
@@ -45,6 +45,8 @@ def _claim(event: Any, neighbours: Neighbours | None = None) -> Adapted:
     """An event as a claim between these neighbours."""
     step, times = _unrolled(event)
     kind = type(step).__name__
+    if not is_own(step, "dp_accounting"):
+        raise InputError(f"{kind} is not one of dp-accounting's own events: dpassay cannot know what it describes")
     known = RELATIONS.get("GaussianDpEvent" if _sigma(step) is not None else kind, (ADDED,))
     relation = next((one for one in known if neighbours in (None, Neighbours(one[0]))), None)
     if relation is None:
@@ -62,6 +64,7 @@ def _claim(event: Any, neighbours: Neighbours | None = None) -> Adapted:
         epsilon_at=lambda delta: _accounted(event, delta, accountant, relation[1]),
         by=f"dp-accounting's {accountant}, {relation[1]}",
         under=lambda other: _claim(event, other),
+        caveats=("An event describes a mechanism: no code of it was run, and only its description was judged.",),
     )
 
 

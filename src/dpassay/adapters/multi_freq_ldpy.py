@@ -9,7 +9,8 @@ import math
 from functools import partial
 from typing import Any
 
-from dpassay.adapters.base import Adapted, shown
+from dpassay.adapters.base import Adapted, Reading, shown
+from dpassay.adapters.confirming import MANY
 from dpassay.adapters.pure_ldp import bits
 from dpassay.core.guarantee import PureDP
 from dpassay.core.neighbours import Neighbours
@@ -38,6 +39,7 @@ def read(thing: Any) -> Adapted | None:
         neighbours=Neighbours("any"),
         mechanism=lambda x: thing(x),
         pairs=(([0] * many, [1] * many),) if many else ((0, 1),),
+        reading=Reading(runs=MANY),
     )
 
 

@@ -2,7 +2,9 @@
 
 Opacus states ε for a δ of the user's choice; the claim is its answer at that δ. The formula is Poisson sampling, which
 Opacus' accountants assume: nothing in these objects shows that a run had `poisson_sampling=False`, and for
-such a run the verdict does not hold. `step` is one step of training on two batches, as the optimizer does it.
+such a run the verdict does not hold, as a line of it says. An engine and an accountant are records; an optimizer clips
+and adds noise once more, and must do it as recorded. `step` is one step of training on two batches, as the optimizer
+does it.
 """
 
 from __future__ import annotations
@@ -10,15 +12,27 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from dpassay.adapters.base import Adapted, attributes, shown
+import numpy as np
+
+from dpassay.adapters.base import Adapted, Reading, attributes, shown
+from dpassay.adapters.confirming import Confirmation, Trial, by_runs
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import number
-from dpassay.errors import InputError
+from dpassay.errors import InputError, in_one_line
+from dpassay.evidence.verdict import Verdict
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Gaussian
 
+UNSEEN = (
+    "Opacus accounts for Poisson sampling whatever the data loader did, and does not record what it did: with "
+    "poisson_sampling=False, or a loader of one's own, neither its epsilon nor this verdict holds."
+)
+HELD = ("grad", "grad_sample", "summed_grad")  # what an optimizer keeps at its parameters
+MOST = 10_000  # numbers of its noise that are looked at
+CLOSE = 1 + 1e-4  # relative: gradients are computed with single precision
 # Optimizers that clip each example's whole gradient to one norm.
 FLAT = ("DPOptimizer", "DistributedDPOptimizer", "DPOptimizerFastGradientClipping")
 
@@ -33,7 +47,8 @@ def read(thing: Any) -> Adapted | None:
     if "DPOptimizer" in names:
         if names[0] not in FLAT:
             raise InputError(f"dpassay knows no formula for Opacus' {names[0]}: check its engine or its accountant")
-        return _claim(_accountant_of(thing), names[0], attributes(thing, "max_grad_norm")[0])
+        norm = attributes(thing, "max_grad_norm")[0]
+        return _claim(_accountant_of(thing), names[0], norm, partial(_confirmed, thing, norm))
     return None
 
 
@@ -68,7 +83,76 @@ def step(model: Any, optimizer: Any, loss: Callable[..., Any], batch: tuple[Any,
         pairs=tuple((batch, _without(batch, at)) for at in range(min(4, len(inputs)))),
         epsilon_at=lambda delta: PrivacyLoss.of_shifts(Gaussian(noise), [(number(1), 1)]).epsilon(delta).upper,
         by=f"the noise multiplier {shown(noise)}, for one step without sampling",
+        reading=_reading(model, optimizer, loss, float(norm)) if flat else Reading(),
     )
+
+
+def _reading(model: Any, optimizer: Any, loss: Callable[..., Any], norm: float) -> Reading:
+    """The answer is the gradient that the optimizer clips and sums up without noise."""
+
+    def numbers(output: list[Any]) -> Any:
+        mean = optimizer.loss_reduction == "mean"
+        return _numbers(output) * (optimizer.expected_batch_size if mean else 1)
+
+    def answer(batch: tuple[Any, Any]) -> Any:
+        noise, optimizer.noise_multiplier = optimizer.noise_multiplier, 0.0
+        try:
+            return numbers(_noisy_gradient(model, optimizer, loss, batch))
+        finally:
+            optimizer.noise_multiplier = noise
+
+    def too_far(x: Any, y: Any) -> str:
+        far = float(np.linalg.norm(x - y))
+        return f"the clipped gradients are {far:g} apart, where the norm is {norm:g}" if far > norm * CLOSE else ""
+
+    return Reading(answer, numbers, too_far=too_far)
+
+
+def _numbers(tensors: list[Any]) -> Any:
+    """The numbers of several tensors in one vector, as doubles."""
+    return np.concatenate([tensor.detach().double().cpu().numpy().ravel() for tensor in tensors])
+
+
+def _confirmed(optimizer: Any, norm: float, verdict: Verdict) -> Confirmation:
+    """Let the optimizer clip large gradients and add noise; its parameters and generators are then as before."""
+    import torch
+
+    recorded = next(stage for stage in str(verdict.mechanism).split(" | ") if stage.startswith("gaussian"))
+    kept = [{name: getattr(p, name, None) for name in HELD} for p in optimizer.params]
+    generator = optimizer.generator if isinstance(optimizer.generator, torch.Generator) else None
+    state = None if generator is None else generator.get_state()
+    size = min(MOST, sum(p.numel() for p in optimizer.params))
+
+    def noise(_: Any) -> Any:
+        for p in optimizer.params:
+            p.summed_grad = torch.zeros_like(p)
+        optimizer.add_noise()
+        return _numbers([p.grad for p in optimizer.params])[:size]
+
+    try:
+        with torch.random.fork_rng(), torch.no_grad():
+            if type(optimizer).__name__ == "DPOptimizer" and (wrong := _unclipped(optimizer, norm)):
+                return Confirmation(False, wrong)
+            return by_runs(noise, f"query(l2, 1) | {recorded}", size, [Trial("no gradient", [0.0] * size)])
+    except Exception as error:  # of the optimizer
+        return Confirmation(False, f"The optimizer raised {in_one_line(type(error).__name__, str(error))[:200]}.")
+    finally:
+        for p, before in zip(optimizer.params, kept, strict=True):
+            for name, value in before.items():
+                setattr(p, name, value)
+        if generator is not None and state is not None:
+            generator.set_state(state)
+
+
+def _unclipped(optimizer: Any, norm: float) -> str:
+    """Whether the gradient of one example exceeds the norm after clipping, as a sentence; else nothing."""
+    import torch
+
+    for p in optimizer.params:
+        p.grad_sample, p.summed_grad = torch.full((1, *p.shape), 1e3 * norm, dtype=p.dtype, device=p.device), None
+    optimizer.clip_and_accumulate()
+    far = float(np.linalg.norm(_numbers([p.summed_grad for p in optimizer.params])))
+    return f"A large gradient has a norm of {far:g} after clipping to {norm:g}." if far > norm * CLOSE else ""
 
 
 def _without(batch: tuple[Any, Any], at: int) -> tuple[Any, Any]:
@@ -90,7 +174,9 @@ def _noisy_gradient(model: Any, optimizer: Any, loss: Callable[..., Any], batch:
         optimizer.zero_grad()
 
 
-def _claim(accountant: Any, name: str, norm: float) -> Adapted:
+def _claim(
+    accountant: Any, name: str, norm: float, confirm: Callable[[Verdict], Confirmation] | None = None
+) -> Adapted:
     """The recorded steps; without an optimizer the norm is 1, and only its ratio to the noise matters."""
     history = attributes(accountant, "history")[0]
     if not history:
@@ -115,6 +201,8 @@ def _claim(accountant: Any, name: str, norm: float) -> Adapted:
         neighbours=Neighbours("add-remove-record"),
         epsilon_at=lambda delta: float(accountant.get_epsilon(delta)),
         by=f"Opacus' {type(accountant).__name__}",
+        confirm=confirm,
+        caveats=(UNSEEN,),
     )
 
 

@@ -10,10 +10,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from dpassay.adapters.base import Adapted, exact
+import numpy as np
+
+from dpassay.adapters.base import Adapted, Reading, exact
 from dpassay.core.guarantee import ZCDP, ApproxDP, Guarantee, PureDP
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
@@ -29,9 +32,11 @@ INTERACTIVE = (
     *("make_adaptive_composition", "make_sequential_composition", "make_fully_adaptive_composition"),
     *("make_privacy_filter", "make_alp_queryable"),
 )
+AMPLIFIED = "make_population_amplification"
 PARTITIONS = ("L01InfDistance", "L02InfDistance")  # how many parts change, by how much in total, and each at most
 GRID = {"f64": -1074, "f32": -149}  # the smallest power of 2 of which all values of a type are multiples
 SIGMAS = 0.01, 100_000.0  # range of σ, in units of its grid, for which our pipeline has the discrete Gaussian's law
+CLOSE = 1 + 1e-9  # answers that are further apart than this times what a map allows contradict it
 RECORDS = ("SymmetricDistance", "InsertDeleteDistance")  # one more record is a distance of 1
 REPLACED = ("ChangeOneDistance", "HammingDistance")
 NORMS = {"AbsoluteDistance": "l1", "L1Distance": "l1", "L2Distance": "l2", "LInfDistance": "linf"}
@@ -54,11 +59,19 @@ def at(measurement: Any, d_in: Any = None) -> Adapted:
     if d_in is None:
         replaced = metric in RECORDS and size is not None
         d_in = (1, 1, 1) if metric in PARTITIONS else 2 if replaced else 1
-    if (inner := _interactive(measurement)) is not None:
+    if (inner := _contains(measurement, INTERACTIVE)) is not None:
         raise InputError(_asked_further(inner))
+    if _contains(measurement, (AMPLIFIED,)):
+        raise InputError(
+            f"OpenDP's {AMPLIFIED} states what holds if the data are a secret sample of a larger population; the "
+            "measurement draws no sample, and for a fixed one its map does not hold: check the measurement inside it, "
+            "or write the sampling as a pipeline, 'subsample(m, n) | clip(l1, 1) | laplace(2)'"
+        )
     guarantee, epsilon_at = _stated(measurement, d_in)
     pipeline, dim = _formula(measurement, d_in)
     name = f"OpenDP's {_function(measurement) or 'measurement'}"
+    if guarantee is None and epsilon_at is None:
+        name += f" (map({d_in}) is infinite)"
     return Adapted(
         f"{name}, before its post-processing" if _is_processed(measurement) else name,
         guarantee,
@@ -69,6 +82,7 @@ def at(measurement: Any, d_in: Any = None) -> Adapted:
         _pairs(measurement, metric, d_in),
         epsilon_at,
         by=f"{name}, its map({d_in}) in {measurement.output_measure}",
+        reading=Reading() if pipeline is None else _reading(measurement, d_in),
     )
 
 
@@ -82,14 +96,16 @@ def _asked_further(kind: str) -> str:
 def _inner(measurement: Any) -> list[Any]:
     """The measurements that a measurement is made of."""
     given = _arguments(measurement)
-    return [given[key] for key in ("measurement", "measurement0", "measurement1") if key in given]
+    several = given.get("measurements") or ()
+    return [*(given[key] for key in ("measurement", "measurement0", "measurement1") if key in given), *several]
 
 
-def _interactive(measurement: Any) -> str | None:
+def _contains(measurement: Any, functions: tuple[str, ...]) -> str | None:
+    """The first of these constructors that a measurement was made by, at any depth."""
     function = _function(measurement)
-    if function in INTERACTIVE:
+    if function in functions:
         return function
-    return next((found for inner in _inner(measurement) if (found := _interactive(inner)) is not None), None)
+    return next((found for inner in _inner(measurement) if (found := _contains(inner, functions)) is not None), None)
 
 
 def _is_processed(measurement: Any) -> bool:
@@ -97,7 +113,10 @@ def _is_processed(measurement: Any) -> bool:
 
 
 def _stated(measurement: Any, d_in: Any) -> tuple[Guarantee | None, Any]:
-    """The guarantee of the measurement's own map; for a whole privacy profile, the function that reads ε from it."""
+    """The guarantee of the measurement's own map; for a whole privacy profile, the function that reads ε from it.
+
+    There is neither if the map is infinite, as without noise.
+    """
     measure = str(measurement.output_measure)
     try:
         mapped = measurement.map(d_in)
@@ -106,6 +125,8 @@ def _stated(measurement: Any, d_in: Any) -> tuple[Guarantee | None, Any]:
             f"the measurement's map({d_in}) failed: {str(error).strip()[:200]}; state the guarantee yourself and audit "
             "a function that runs it"
         ) from None
+    if any(loss == math.inf for loss in (mapped if isinstance(mapped, tuple) else (mapped,))):
+        return None, None
     if measure == "MaxDivergence":
         return PureDP(exact(mapped)), None
     if measure == "ZeroConcentratedDivergence":
@@ -157,6 +178,65 @@ def _formula(measurement: Any, d_in: Any) -> tuple[str | None, int | None]:
     if grid < 0 and grid == least:
         return f"query({NORMS[metric]}, {exact(d_in)}) | {noise}({scale})", dim
     return _on_grid(noise, given["scale"], metric, d_in, grid, dim, rounded=grid != least)
+
+
+def _reading(measurement: Any, d_in: Any) -> Reading:
+    """How runs are compared with the formula: the answers are the transformation's own, of which it takes any two.
+
+    What is run is the measurement itself, without a post-processing function.
+    """
+    function, given = _function(measurement), _arguments(measurement)
+    if function in RESTATING:
+        return _reading(given["measurement"], d_in)
+    if function == "make_chain_mt":
+        transformation = given["transformation0"]
+        inner = _reading(given["measurement1"], transformation.map(d_in))
+        run = inner.run or given["measurement1"]
+        return replace(
+            inner,
+            answer=lambda x: inner.answer(transformation(x)),
+            run=(lambda x: run(transformation(x))) if _is_processed(measurement) else measurement,
+        )
+    if function == "make_chain_pm":
+        inner = _reading(given["measurement0"], d_in)
+        return replace(inner, run=inner.run or given["measurement0"])
+    if function in COMPOSING:
+        parts = [(one, _reading(one, d_in)) for one in given["measurements"]]
+        return replace(
+            parts[0][1],
+            numbers=lambda outputs: np.concatenate(
+                [np.ravel(part.numbers(out)) for (_, part), out in zip(parts, outputs, strict=True)]
+            ),
+            run=(lambda x: [(part.run or one)(x) for one, part in parts])
+            if _is_processed(measurement)
+            else measurement,
+        )
+    if "prob" in given:
+        values = list(given.get("categories", (False, True)))
+        return Reading(values.index, values.index, run=measurement)
+    grid = None if _noise(function, given) in ("laplace", "gaussian") else 0
+    return _of_noise(measurement, d_in, given.get("k") if grid is None else 0)
+
+
+def _of_noise(measurement: Any, d_in: Any, grid: int | None) -> Reading:
+    """For noise on multiples of 2^grid, to which answers are rounded, halves up."""
+    order = {"l1": 1, "l2": 2, "linf": np.inf}.get(NORMS.get(_name(measurement.input_metric), ""))
+
+    def too_far(x: Any, y: Any) -> str:
+        if order is None:
+            return ""
+        far = float(np.linalg.norm(np.ravel(np.subtract(x, y, dtype=float)), order))
+        allowed = float(d_in) if not grid else math.ceil(Fraction(d_in) / Fraction(2) ** grid)
+        return f"the answers are {far:g} apart, where the map allows {allowed:g}" if far > allowed * CLOSE else ""
+
+    if not grid:
+        return Reading(run=measurement, too_far=too_far)
+    return Reading(
+        lambda x: math.floor(Fraction(x) / Fraction(2) ** grid + Fraction(1, 2)),
+        lambda output: np.asarray(output, dtype=float) / 2.0**grid,
+        run=measurement,
+        too_far=too_far,
+    )
 
 
 def _on_grid(

@@ -9,7 +9,8 @@ import math
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from dpassay.adapters.base import Adapted, attributes, is_own, shown
+from dpassay.adapters.base import Adapted, Reading, attributes, is_own, shown
+from dpassay.adapters.confirming import MANY
 from dpassay.core.guarantee import PureDP
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
@@ -35,6 +36,7 @@ def read(thing: Any) -> Adapted | None:
         neighbours=Neighbours("any"),
         mechanism=lambda x: privatise(x),
         pairs=_pairs(thing),
+        reading=Reading(answer=lambda x: thing.index_mapper(x), runs=MANY),
     )
 
 

@@ -3,32 +3,47 @@
 It takes a GenerationConfig, a model (with its own config), a LogitsProcessorList, or the call itself as
 `functools.partial(model.generate, ...)`. Tokens are drawn by a softmax at a temperature; its loss is bounded by a
 processor that clamps the logits. Without one they may be anything, and no finite ε holds. Settings that exclude tokens
-apply after the clamp; a repetition penalty of the config applies before it, and then changes nothing.
+apply after the clamp; a repetition penalty of the config applies before it, and then changes nothing. What a call
+leaves open is taken from the model's own config, as the library does it, and real calls confirm what was read.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-
 from dpassay.adapters.base import Adapted
-from dpassay.errors import InputError
+from dpassay.adapters.confirming import Confirmation
+from dpassay.adapters.generation import (
+    Formula,
+    Generation,
+    LikelyGeneration,
+    as_call,
+    confirm_call,
+    confirm_processors,
+    is_clamp,
+    quiet,
+)
+from dpassay.errors import InputError, in_one_line
+from dpassay.evidence.verdict import Verdict
 
-# What `generate` uses for settings that are None, and those that change the logits after the processors.
+# What settings mean that are None in the effective config.
 DEFAULTS = {
     "do_sample": False,
     "temperature": 1.0,
-    "top_k": 50,
+    "top_k": 0,
     "top_p": 1.0,
     "num_beams": 1,
     "num_return_sequences": 1,
 }
+# Arguments of `generate` that are no settings; whoever stops a text may look at its prompt.
+STOPPING = ("stopping_criteria", "stop_strings", "max_time")
+MODES = ("greedy_search", "sample", "beam_search", "beam_sample")
 CUTS = ("min_p", "typical_p", "epsilon_cutoff", "eta_cutoff", "top_h", "watermarking_config")
 NO_CUT = {"typical_p": (None, 1.0), "watermarking_config": (None,)}
 HARMLESS = ("LogitNormalization", "InfNanRemoveLogitsProcessor")
@@ -90,8 +105,8 @@ class _Drawing:
     def add(self, processor: Any) -> None:
         """Another processor; what comes before a clamp does not change the range of its output."""
         kind = type(processor).__name__
-        if "clip" in kind.lower() or "clamp" in kind.lower():
-            self.limits, self.temperature, self.cuts = _limits(processor), 1.0, []
+        if is_clamp(processor):
+            self.limits, self.temperature, self.cuts = _limits(processor, self.tokens), 1.0, []
         elif kind == "TemperatureLogitsWarper":
             self.temperature *= processor.temperature
         elif kind not in HARMLESS:
@@ -137,41 +152,88 @@ class _Drawing:
 
 def read(thing: Any) -> Adapted | None:
     """How generation draws its tokens, as a pipeline; None for the library's other objects."""
-    drawing, model, tokens, name = _Drawing(), None, 1, type(thing).__name__
+    drawing, name = _Drawing(), type(thing).__name__
     if name == "LogitsProcessorList":
-        _add_all(drawing, thing)
-    elif name == "GenerationConfig":
-        tokens = _configure(drawing, thing, {})
-    elif isinstance(thing, partial) and getattr(thing.func, "__name__", "") == "generate" and not thing.args:
-        model, given, name = thing.func.__self__, thing.keywords, "generate"  # type: ignore[attr-defined]
-        drawing.tokens = _vocabulary(model)
-        _add_all(drawing, given.get("logits_processor") or [])
-        tokens = _configure(drawing, given.get("generation_config") or model.generation_config, given)
-    elif getattr(thing, "generation_config", None) is not None and hasattr(thing, "generate"):
-        model = thing
-        drawing.tokens = _vocabulary(model)
-        tokens = _configure(drawing, thing.generation_config, {})
-    else:
+        for processor in thing:
+            drawing.add(processor)
+        return _adapted(drawing, name, 1, partial(_confirmed_list, thing, drawing))
+    if name == "GenerationConfig":
+        tokens = _configure(drawing, thing)
+        unset = "A config alone: what it leaves unset, generate takes from the model's own generation_config."
+        return replace(_adapted(drawing, name, tokens), caveats=(unset,))
+    is_call = isinstance(thing, partial) and getattr(thing.func, "__name__", "") == "generate" and not thing.args
+    if not is_call and (getattr(thing, "generation_config", None) is None or not hasattr(thing, "generate")):
         return None
+    call = as_call(thing)
+    model, given = call.func.__self__, call.keywords
+    drawing.tokens = _vocabulary(model)
+    for processor in given.get("logits_processor") or []:
+        drawing.add(processor)
+    config = effective(model, given)
+    tokens = _configure(drawing, config, given)
+    made = _adapted(drawing, "generate" if is_call else name, tokens, partial(_confirmed_call, call, drawing, tokens))
+    return replace(made, mechanism=_mechanism(call, config))
+
+
+def _adapted(
+    drawing: _Drawing, name: str, tokens: int, confirm: Callable[[Verdict], Confirmation] | None = None
+) -> Adapted:
     stages = drawing.pipeline
     return Adapted(
         f"transformers' {name}{drawing.remark}",
         pipeline=stages if tokens == 1 else f"{stages} | times({tokens})",
         dim=drawing.tokens,
-        mechanism=None if model is None else _mechanism(model, thing),
+        confirm=confirm,
     )
+
+
+def _confirmed_list(processors: Any, drawing: _Drawing, verdict: Verdict) -> Confirmation:
+    if drawing.limits is None or " | topk" in drawing.pipeline:
+        return Confirmation(True, "The processors are a setting: a model may give them any logits.")
+    return confirm_processors(processors, _formula(drawing, 1), verdict.mechanism.dim)
+
+
+def _confirmed_call(call: Any, drawing: _Drawing, tokens: int, verdict: Verdict) -> Confirmation:
+    return confirm_call(call, _formula(drawing, tokens), verdict.guarantee)
+
+
+def _formula(drawing: _Drawing, tokens: int) -> Formula:
+    found = re.search(r" \| topk\((\d+)\)", drawing.pipeline)
+    favourites = int(found[1]) if found else None
+    return Formula(drawing.limits, drawing.temperature, tokens, favourites, drawing.greedy)
+
+
+def effective(model: Any, given: Mapping[str, Any]) -> Any:
+    """The config that a call of `generate` uses, from the library itself: what is given, else the model's own."""
+    prepare = getattr(model, "_prepare_generation_config", None)
+    if prepare is None:
+        raise InputError(
+            "this version of transformers does not say which generation config a call uses: write the mechanism as a "
+            "pipeline, 'clamp(low, high) | softmax(T)'"
+        )
+    other = ("generation_config", "logits_processor", "stopping_criteria", "assistant_model", "streamer")
+    try:
+        with quiet():
+            config = prepare(given.get("generation_config"), **{k: v for k, v in given.items() if k not in other})[0]
+        mode = str(getattr(config.get_generation_mode(given.get("assistant_model")), "value", ""))
+    except Exception as error:
+        said = in_one_line(type(error).__name__, str(error))[:200]
+        raise InputError(f"transformers refuses this call of generate ({said})") from None
+    if mode not in MODES or given.get("custom_generate") is not None:
+        raise InputError(f"dpassay can read sampling, greedy search and beam search, not {mode or 'this mode'}")
+    return config
 
 
 def _vocabulary(model: Any) -> int:
     return int(model.config.get_text_config().vocab_size)
 
 
-def _mechanism(model: Any, thing: Any) -> Generation:
+def _mechanism(call: Any, config: Any) -> Generation:
     """The call to run; with the likelihood if the model continues its prompt and tokens are drawn."""
-    call = thing if isinstance(thing, partial) else partial(thing.generate)
-    setting = _settings(call.keywords.get("generation_config") or model.generation_config, call.keywords)
+    model, setting = call.func.__self__, _settings(config)
+    ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
     if model.config.is_encoder_decoder or not setting("do_sample"):
-        return Generation(call)
+        return Generation(call, tuple(ends))
     library = import_module("transformers")
     penalty = setting("repetition_penalty")
     warpers = [
@@ -183,17 +245,12 @@ def _mechanism(model: Any, thing: Any) -> Generation:
     warpers += [library.TopPLogitsWarper(setting("top_p"))] if setting("top_p") < 1 else []
     warpers += [library.MinPLogitsWarper(setting("min_p"))] if setting("min_p") else []
     warpers += [library.TypicalLogitsWarper(setting("typical_p"))] if (setting("typical_p") or 1) < 1 else []
-    return LikelyGeneration(call, tuple(warpers))
+    return LikelyGeneration(call, tuple(ends), tuple(warpers))
 
 
-def _add_all(drawing: _Drawing, processors: Any) -> None:
-    for processor in processors:
-        drawing.add(processor)
-
-
-def _configure(drawing: _Drawing, config: Any, given: dict[str, Any]) -> int:
-    """Add the settings of a config, and those given besides; return the number of tokens."""
-    setting = _settings(config, given)
+def _configure(drawing: _Drawing, config: Any, given: Mapping[str, Any] | None = None) -> int:
+    """Add the settings of an effective config, and return the number of tokens."""
+    setting = _settings(config)
     if setting("num_return_sequences") != 1 or (setting("num_beams") != 1 and setting("do_sample")):
         raise InputError(
             "dpassay can read one text sampled token by token (num_beams=1, "
@@ -201,6 +258,10 @@ def _configure(drawing: _Drawing, config: Any, given: dict[str, Any]) -> int:
         )
     if drawing.limits is not None and not setting("max_new_tokens"):
         raise InputError("each token adds to the loss: limit how many are generated, such as max_new_tokens=20")
+    if not float(setting("temperature")) > 0:
+        raise InputError(
+            f"the temperature must be above 0, got {setting('temperature')}; for greedy search, do_sample=False"
+        )
     drawing.greedy = not setting("do_sample")
     drawing.temperature *= float(setting("temperature"))
     if setting("top_k"):
@@ -210,85 +271,41 @@ def _configure(drawing: _Drawing, config: Any, given: dict[str, Any]) -> int:
     for name in CUTS:
         if setting(name) not in NO_CUT.get(name, (None, 0)):
             drawing.cut(name, setting(name))
+    for name in STOPPING:
+        if (given or {}).get(name) or setting(name):
+            drawing.cut(name, None)
     return int(setting("max_new_tokens") or 1)
 
 
-def _settings(config: Any, given: Mapping[str, Any]) -> Callable[[str], Any]:
-    """What `generate` uses for a setting: the given value, else the config's, else its default."""
+def _settings(config: Any) -> Callable[[str], Any]:
+    """A setting of an effective config."""
 
     def setting(name: str) -> Any:
-        value = given.get(name, getattr(config, name, None))
+        value = getattr(config, name, None)
         return DEFAULTS.get(name) if value is None else value
 
     return setting
 
 
-def _limits(processor: Any) -> tuple[float, float]:
+def _limits(processor: Any, tokens: int | None) -> tuple[float, float]:
     """The limits to which a processor clamps logits, found by running it."""
     import torch
 
-    scores = torch.linspace(-PROBE, PROBE, 2001, dtype=torch.float64)[None]
-    clamped = processor(torch.zeros((1, 1), dtype=torch.long), scores.clone())
-    low, high = float(clamped.min()), float(clamped.max())
-    if not -PROBE < low < high < PROBE or not torch.equal(clamped, scores.clamp(low, high)):
+    name = type(processor).__name__
+    scores = torch.linspace(-PROBE, PROBE, max(tokens or 2001, 2), dtype=torch.float64)[None]
+    try:
+        clamped = processor(torch.zeros((1, 1), dtype=torch.long), scores.clone())
+        low, high = float(clamped.min()), float(clamped.max())
+        clamps = -PROBE < low < high < PROBE and torch.equal(clamped, scores.clamp(low, high).to(clamped))
+    except Exception as error:
+        said = in_one_line(type(error).__name__, str(error))[:160]
         raise InputError(
-            f"{type(processor).__name__} does not clamp logits to two limits as torch.clamp does: it was tried on "
+            f"{name} cannot be applied to {scores.shape[1]} logits ({said}): with limits for each token, give the "
+            "model too, partial(model.generate, ...), or write the mechanism as a pipeline"
+        ) from None
+    if not clamps:
+        raise InputError(
+            f"{name} does not clamp logits to two limits as torch.clamp does: it was tried on "
             f"logits from {-PROBE:g} to {PROBE:g}; write the mechanism as a pipeline, 'clamp(low, high) | softmax(T)'"
         )
     return low, high
-
-
-@dataclass(frozen=True)
-class Generation:
-    """A call of `generate` as a mechanism: from the token numbers of a prompt to those of the output.
-
-    Its randomness comes from torch's generator, which is seeded for each batch.
-    """
-
-    call: Any
-
-    @property
-    def model(self) -> Any:
-        """The model that generates."""
-        return self.call.func.__self__
-
-    def sample(self, x: Any, n: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
-        """Draw n continuations of the prompt, each up to its end."""
-        import torch
-
-        prompt = torch.as_tensor([list(x)], device=self.model.device)
-        with torch.random.fork_rng(), torch.no_grad():
-            # Not by a method of the generator: a trace would mistake the seed for noise of the code.
-            torch.manual_seed(int(rng.bit_generator.random_raw()) >> 1)
-            drawn = self.call(inputs=prompt.repeat(n, 1), attention_mask=torch.ones_like(prompt).repeat(n, 1))
-        begins = 0 if self.model.config.is_encoder_decoder else len(x)
-        return [self._ended(row) for row in drawn[:, begins:].tolist()]
-
-    def _ended(self, row: list[int]) -> tuple[int, ...]:
-        """The tokens up to the first that ends a text; the rest is padding."""
-        config = self.call.keywords.get("generation_config") or self.model.generation_config
-        ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
-        stop = next((i for i, token in enumerate(row) if token in ends), len(row))
-        return tuple(row[: stop + 1])
-
-
-@dataclass(frozen=True)
-class LikelyGeneration(Generation):
-    """The same for a model that continues its prompt, with the likelihood of its output."""
-
-    warpers: tuple[Any, ...]
-
-    def log_prob(self, output: Any, x: Any) -> float:
-        """The log-probability of a continuation of the prompt, by the processors and the settings that are known."""
-        import torch
-
-        tokens = torch.as_tensor([[*x, *output]], device=self.model.device)
-        total = 0.0
-        with torch.no_grad():
-            logits = self.model(tokens).logits[:, len(x) - 1 : -1].float()
-            for i, token in enumerate(output):
-                scores = logits[:, i]
-                for warper in self.warpers:
-                    scores = warper(tokens[:, : len(x) + i], scores)
-                total += float(scores.log_softmax(-1)[0, token])
-        return total

@@ -15,10 +15,78 @@ from recorded import recorded
 MODULE = "diffprivlib.mechanisms.some"
 
 
+RNG = np.random.default_rng(0)
+
+
 def mechanism(kind: str, **attributes: Any) -> Any:
-    rng = np.random.default_rng(0)
-    plain = {"delta": 0.0, "randomise": lambda x: x + rng.laplace()}
-    return recorded(MODULE, f"DPMechanism {kind}", **{**plain, **attributes})
+    made = recorded(MODULE, f"DPMechanism {kind}", **{"delta": 0.0, **attributes})
+    if "randomise" not in attributes:
+        made.randomise = {**RANDOMISE, "Snapping": lambda one, x: x + RNG.laplace()}[kind].__get__(made)
+    return made
+
+
+def two_sided(scale: float) -> int:
+    """Discrete Laplace noise: the difference of two geometric numbers."""
+    failure = 1 - math.exp(-1 / scale)
+    return int(RNG.geometric(failure) - RNG.geometric(failure))
+
+
+def staircase(one: Any, x: float) -> float:
+    """Geng and Viswanath's algorithm 1."""
+    fall = math.exp(-one.epsilon)
+    low = RNG.random() < one.gamma / (one.gamma + (1 - one.gamma) * fall)
+    uniform, steps = RNG.random(), RNG.geometric(1 - fall) - 1
+    inside = one.gamma * uniform if low else one.gamma + (1 - one.gamma) * uniform
+    return float(x + RNG.choice([-1, 1]) * (steps + inside) * one.sensitivity)
+
+
+def bounded_laplace(one: Any, x: float) -> float:
+    while not one.lower <= (drawn := x + RNG.laplace(scale=one._find_scale())) <= one.upper:
+        pass
+    return float(drawn)
+
+
+def binary(one: Any, x: str) -> str:
+    keep = RNG.random() < math.exp(one.epsilon) / (math.exp(one.epsilon) + 1)
+    return x if keep else ({one.value0, one.value1} - {x}).pop()
+
+
+def exponential(one: Any, x: None = None) -> int:
+    weights = np.exp(one.epsilon / one.sensitivity / (1 if one.monotonic else 2) * np.array(one.utility))
+    return int(RNG.choice(len(weights), p=weights / weights.sum()))
+
+
+def permute_and_flip(one: Any, x: None = None) -> int:
+    """McKenna and Sheldon's algorithm 1."""
+    for i in RNG.permutation(len(one.utility)):
+        if RNG.random() < math.exp(one.epsilon * (one.utility[i] - max(one.utility)) / (2 * one.sensitivity)):
+            return int(i)
+    raise AssertionError("the best candidate is always taken")
+
+
+def folded(one: Any, x: float) -> float:
+    drawn = x + RNG.laplace(scale=one.sensitivity / one.epsilon)
+    while not one.lower <= drawn <= one.upper:
+        drawn = 2 * (one.lower if drawn < one.lower else one.upper) - drawn
+    return float(drawn)
+
+
+RANDOMISE: dict[str, Any] = {
+    "Laplace": lambda one, x: x + RNG.laplace(scale=one.sensitivity / one.epsilon),
+    "LaplaceTruncated": lambda one, x: np.clip(
+        x + RNG.laplace(scale=one.sensitivity / one.epsilon), one.lower, one.upper
+    ),
+    "LaplaceFolded": folded,
+    "LaplaceBoundedDomain": bounded_laplace,
+    "Geometric": lambda one, x: x + two_sided(one.sensitivity / one.epsilon),
+    "Staircase": staircase,
+    "Binary": binary,
+    "Exponential": exponential,
+    "PermuteAndFlip": permute_and_flip,
+    "Gaussian": lambda one, x: (
+        x + RNG.normal(0, math.sqrt(2 * math.log(1.25 / one.delta)) * one.sensitivity / one.epsilon)
+    ),
+}
 
 
 @pytest.mark.parametrize(
@@ -26,6 +94,8 @@ def mechanism(kind: str, **attributes: Any) -> Any:
     [
         (mechanism("Laplace", epsilon=0.7, sensitivity=2.0), 0.7),
         (mechanism("LaplaceTruncated", epsilon=0.7, sensitivity=2.0, lower=0, upper=9), 0.7),
+        (mechanism("LaplaceTruncated", epsilon=0.7, sensitivity=2.0, lower=-math.inf, upper=9), 0.7),
+        (mechanism("LaplaceFolded", epsilon=0.7, sensitivity=2.0, lower=0, upper=3), 0.7),
         (mechanism("Geometric", epsilon=0.3, sensitivity=2), 0.3),
         (mechanism("Staircase", epsilon=1.5, sensitivity=2.0, gamma=0.3), 1.5),
         (mechanism("Binary", epsilon=1.1, value0="a", value1="b"), 1.1),
@@ -133,3 +203,52 @@ def test_a_model_is_fitted_anew_and_judged_by_its_attributes() -> None:
     known = adapted(model)
     assert known is not None
     assert sorted(known.mechanism(([0.5], [1]))) == ["largest_", "mean_"]  # type: ignore[misc]
+
+
+SAME = RNG.laplace()  # noise that is drawn once, for all calls
+
+
+@pytest.mark.parametrize(
+    ("randomise", "said"),
+    [
+        (lambda x: x, "On the input 0.0 the output equals 0 in 99.5% to 100% of runs"),
+        (lambda x: x + RNG.laplace(scale=0.5), "the output is at most"),
+        (lambda x: x + RNG.laplace(scale=1 if x == 0 else 0.3), "On the input 1.0 the"),
+        (lambda x: x if RNG.random() < 0.05 else x + RNG.laplace(), "the output equals 0 in"),
+        (lambda x: x + SAME, "On the input 0.0"),
+        (lambda x: "secret", "the object put out 'secret', which the formula cannot"),
+        (lambda x: math.nan, "the object put out nan, which the formula cannot"),
+        (lambda x: 1 / 0, "the object raised ZeroDivisionError: division by zero"),
+    ],
+    ids=["identity", "half", "one input", "sometimes", "constant", "text", "nan", "raises"],
+)
+def test_a_patched_object_is_judged_by_what_it_does(randomise: Any, said: str) -> None:
+    made = mechanism("Laplace", epsilon=1.0, sensitivity=1.0, randomise=randomise)
+    verdict = dpassay.check(made)
+    assert verdict.open
+    assert (verdict.epsilon.lower, verdict.epsilon.upper) == (0, math.inf)
+    assert "was read as query(l1, 1) | laplace(1), but running it does not confirm that" in verdict.reason
+    assert said in verdict.reason
+    with pytest.raises(dpassay.InputError, match="a certificate is for a pipeline"):
+        dpassay.certify(verdict)
+
+
+def test_a_patched_object_is_refuted_by_its_runs() -> None:
+    made = mechanism("Laplace", epsilon=1.0, sensitivity=1.0, randomise=lambda x: x)
+    assert dpassay.check(made, runs=4_000).refuted
+
+
+def test_a_patched_choice_is_judged_by_what_it_chooses() -> None:
+    parts = {"epsilon": 0.9, "sensitivity": 2.0, "utility": [1, 2], "monotonic": False, "measure": None}
+    best = mechanism("Exponential", **parts, randomise=lambda: 1)
+    assert dpassay.check(best).open
+    assert dpassay.check(mechanism("Exponential", **parts, randomise=lambda: 7)).open
+
+
+def test_the_confirmation_is_a_sentence_of_the_verdict_and_leaves_generators_alone() -> None:
+    state = np.random.get_state()[1].copy()  # type: ignore[union-attr,index]
+    made = mechanism("Laplace", epsilon=1.0, sensitivity=1.0, randomise=lambda x: x + np.random.laplace())
+    verdict = dpassay.check(made)
+    assert verdict.reason.endswith("8,000 runs of the object agree with this formula (false-alarm rate 1e-06).")
+    assert (np.random.get_state()[1] == state).all()  # type: ignore[index]
+    assert dpassay.verify(dpassay.certify(verdict))

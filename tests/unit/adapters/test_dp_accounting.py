@@ -143,3 +143,13 @@ def test_every_other_event_is_refused_by_name(event: object, said: str) -> None:
 def test_a_relation_that_the_library_does_not_know_is_refused() -> None:
     with pytest.raises(dpassay.InputError, match="LaplaceDpEvent is checked for the neighbours add-remove-record"):
         dpassay.check(dp_event.LaplaceDpEvent(2.0), delta=1e-5, neighbours="replace-record")
+
+
+def test_an_event_of_a_class_of_ones_own_is_not_read() -> None:
+    class GaussianDpEvent(dp_event.GaussianDpEvent):  # type: ignore[misc, name-defined]
+        """It may describe anything."""
+
+    with pytest.raises(dpassay.InputError, match="GaussianDpEvent is not one of dp-accounting's own events"):
+        dpassay.check(GaussianDpEvent(1.0), delta=1e-5)
+    (line,) = dpassay.check(GAUSSIAN(1.0), delta=1e-5).warnings
+    assert "no code of it was run" in line

@@ -11,10 +11,34 @@ import dpassay
 from dpassay.adapters import adapted
 from recorded import recorded
 
+RNG = np.random.default_rng(0)
+
+
+def direct(index: int, size: int, kept: float) -> int:
+    return index if RNG.random() < kept else int((index + RNG.integers(1, size)) % size)
+
+
+def unary(index: int, size: int, kept: float, wrong: float) -> Any:
+    return (RNG.random(size) < np.where(np.arange(size) == index, kept, wrong)).astype(int)
+
+
+def histogram(index: int, size: int, epsilon: float) -> Any:
+    return np.eye(size)[index] + RNG.laplace(scale=2 / epsilon, size=size)
+
+
+PRIVATISE: dict[str, Any] = {
+    "DEClient": lambda one, x: direct(one.index_mapper(x), one.d, one.p),
+    "UEClient": lambda one, x: unary(one.index_mapper(x), one.d, one.p, one.q),
+    "HEClient": lambda one, x: histogram(one.index_mapper(x), one.d, one.epsilon),
+}
+
 
 def client(kind: str, **attributes: Any) -> Any:
-    plain = {"epsilon": 1.0, "d": 4, "index_mapper": lambda x: x - 1, "privatise": lambda x: x}
-    return recorded("pure_ldp.frequency_oracles.some", f"FreqOracleClient {kind}", **{**plain, **attributes})
+    plain = {"epsilon": 1.0, "d": 4, "index_mapper": lambda x: x - 1}
+    made = recorded("pure_ldp.frequency_oracles.some", f"FreqOracleClient {kind}", **{**plain, **attributes})
+    if "privatise" not in attributes:
+        made.privatise = PRIVATISE.get(kind, lambda one, x: x).__get__(made)
+    return made
 
 
 ROOT = math.exp(0.5)
@@ -53,8 +77,9 @@ def test_unary_encoding_before_it_was_mended(monkeypatch: pytest.MonkeyPatch, op
     """A true bit is 1 with probability p + (1 − p)q: ln of that times (1 − q) over q times its complement."""
     monkeypatch.setattr("dpassay.adapters.pure_ldp.version", lambda name: "1.1.2")
     p, q = (0.5, 1 / (math.e + 1)) if optimal else (ROOT / (ROOT + 1), 1 / (ROOT + 1))
-    verdict = dpassay.check(client("UEClient", p=p, q=q, use_oue=optimal))
     one = p + (1 - p) * q
+    old = client("UEClient", p=p, q=q, use_oue=optimal, privatise=lambda x: unary(x - 1, 4, one, q))
+    verdict = dpassay.check(old)
     assert verdict.refuted
     assert verdict.epsilon.lower == pytest.approx(math.log(one / q * (1 - q) / (1 - one)), rel=1e-9)
     assert f"{verdict.epsilon.lower:.3f}" == epsilon
@@ -69,8 +94,13 @@ def test_a_client_without_a_formula_is_run() -> None:
 
 
 def function(name: str) -> Any:
-    def flipped(input_data: int, k: int, epsilon: float, optimal: bool = True) -> int:
-        return input_data
+    def flipped(input_data: int, k: int, epsilon: float, optimal: bool = True) -> Any:
+        grown, root = math.exp(epsilon), math.exp(epsilon / 2)
+        if name == "GRR_Client":
+            return direct(input_data, k, grown / (grown + k - 1))
+        if name == "UE_Client":
+            return unary(input_data, k, *((0.5, 1 / (grown + 1)) if optimal else (root / (root + 1), 1 / (root + 1))))
+        return histogram(input_data, k, epsilon) if name == "HE_Client" else input_data
 
     flipped.__name__, flipped.__module__ = name, "multi_freq_ldpy.pure_frequency_oracles.some"
     return flipped
@@ -117,3 +147,40 @@ def test_the_libraries_own_clients() -> None:
         "pure_ldp.frequency_oracles.direct_encoding", reason="needs pure-ldp", exc_type=ImportError
     )
     assert dpassay.check(direct.DEClient(np.float64(1.0), 4), runs=2_000).proven
+
+
+@pytest.mark.parametrize(
+    ("kind", "privatise"),
+    [
+        ("DEClient", lambda x: x - 1),
+        ("DEClient", lambda x: direct(x - 1, 4, 0.7)),
+        ("DEClient", lambda x: direct(x - 1, 5, math.e / (math.e + 3))),
+        ("UEClient", lambda x: unary(x - 1, 4, 0.5, 0.1)),
+        ("UEClient", lambda x: np.roll(unary(x - 1, 4, 0.5, 1 / (math.e + 1)), 1)),
+        ("UEClient", lambda x: unary(x - 1, 3, 0.5, 1 / (math.e + 1))),
+        ("HEClient", lambda x: np.eye(4)[x - 1] + RNG.laplace(scale=2)),
+        ("HEClient", lambda x: np.eye(4)[x - 1] + RNG.laplace(scale=1, size=4)),
+    ],
+)
+def test_a_client_that_does_something_else_is_not_proven(kind: str, privatise: Any) -> None:
+    held = {"DEClient": {"p": math.e / (math.e + 3), "q": 1 / (math.e + 3)}}
+    parts = held.get(kind, {"p": 0.5, "q": 1 / (math.e + 1), "use_oue": True})
+    assert dpassay.check(client(kind, **parts)).proven
+    verdict = dpassay.check(client(kind, **parts, privatise=privatise))
+    assert verdict.open
+    assert "but running it does not confirm that" in verdict.reason
+
+
+def test_a_client_of_named_items_is_run_on_the_items_given() -> None:
+    parts = {"p": math.e / (math.e + 3), "q": 1 / (math.e + 3), "index_mapper": "abcd".index}
+    alone = dpassay.check(client("DEClient", **parts))
+    assert alone.open
+    assert "No input is known on which the object could be run: give some with pairs" in alone.reason
+    assert dpassay.check(client("DEClient", **parts), [("a", "c")]).proven
+    assert "it raised ValueError" in dpassay.check(client("DEClient", **parts), [("a", "q")]).reason
+
+
+def test_a_function_that_keeps_its_input_is_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = partial(function("GRR_Client"), k=5, epsilon=0.8)
+    monkeypatch.setitem(globals(), "direct", lambda index, size, kept: index)
+    assert dpassay.check(made).open

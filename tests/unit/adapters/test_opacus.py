@@ -16,7 +16,7 @@ pld = pytest.importorskip("dp_accounting.pld", reason="needs dp-accounting")
 dp_event = pytest.importorskip("dp_accounting.dp_event", reason="needs dp-accounting")
 
 
-def trained(norm: float, accountant: str = "prv") -> tuple[Any, Any]:
+def trained(norm: float, accountant: str = "prv", **more: Any) -> tuple[Any, Any]:
     """A real run of three steps: the engine and the optimizer."""
     data = torch.utils.data.TensorDataset(torch.randn(20, 2), torch.randn(20, 1))
     with warnings.catch_warnings():
@@ -29,6 +29,7 @@ def trained(norm: float, accountant: str = "prv") -> tuple[Any, Any]:
             data_loader=torch.utils.data.DataLoader(data, batch_size=5),
             noise_multiplier=1.5,
             max_grad_norm=norm,
+            **more,
         )
         for x, y in [next(iter(loader)) for _ in range(3)]:
             optimizer.zero_grad()
@@ -174,3 +175,63 @@ def test_the_verdict_names_the_accountant(kind: str) -> None:
         warnings.simplefilter("ignore")
         made = accountant(kind, (1.0, 0.01, 5))
         assert dpassay.check(made, delta=1e-5).source == f"stated by Opacus' {type(made).__name__}"
+
+
+@pytest.mark.parametrize("poisson", [True, False])
+def test_what_opacus_does_not_record_is_a_line_of_the_verdict(poisson: bool) -> None:
+    engine, optimizer = trained(norm=2.0, poisson_sampling=poisson)
+    for thing in (engine, engine.accountant, optimizer):
+        (line,) = dpassay.check(thing, delta=1e-5).warnings
+        assert (
+            "with poisson_sampling=False, or a loader of one's own, neither its epsilon nor this verdict holds" in line
+        )
+
+
+def quiet(optimizer: Any) -> None:
+    for parameter in optimizer.params:
+        parameter.grad = parameter.summed_grad
+
+
+def loud(optimizer: Any) -> None:
+    for parameter in optimizer.params:
+        parameter.summed_grad = parameter.grad_sample.sum(dim=0)
+
+
+def test_an_optimizer_that_does_not_do_what_it_recorded_is_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, optimizer = trained(norm=2.0)
+    right = dpassay.check(optimizer, delta=1e-5)
+    assert right.proven
+    assert "runs of the object agree with this formula" in right.reason
+    optimizer.noise_multiplier = 0.5  # where 1.5 is recorded
+    assert dpassay.check(optimizer, delta=1e-5).open
+    optimizer.noise_multiplier = 1.5
+    for method, patched, said in (
+        ("add_noise", quiet, "equals 0 in"),
+        ("clip_and_accumulate", loud, "after clipping to 2"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(type(optimizer), method, patched)
+            verdict = dpassay.check(optimizer, delta=1e-5)
+        assert verdict.open
+        assert said in verdict.reason
+
+
+def test_a_check_leaves_the_optimizer_as_it_was() -> None:
+    _, optimizer = trained(norm=2.0)
+    before = [parameter.grad.clone() for parameter in optimizer.params]
+    state = torch.get_rng_state()
+    assert dpassay.check(optimizer, delta=1e-5).proven
+    assert all(torch.equal(one, parameter.grad) for one, parameter in zip(before, optimizer.params, strict=True))
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_a_step_that_adds_other_noise_or_does_not_clip_is_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, optimizer, batch = private(norm=2.0, noise=1.5)
+    made = step(model, optimizer, torch.nn.functional.mse_loss, batch)
+    optimizer.noise_multiplier = 0.5
+    assert dpassay.check(made, delta=1e-5).open
+    optimizer.noise_multiplier = 1.5
+    monkeypatch.setattr(type(optimizer), "clip_and_accumulate", loud)
+    verdict = dpassay.check(made, delta=1e-5)
+    assert verdict.open
+    assert "the clipped gradients are" in verdict.reason

@@ -1,6 +1,7 @@
 """OpenDP's measurements: the exact ε against the library's own map, and a map that lies."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -257,3 +258,62 @@ def test_data_sets_that_differ_in_one_record() -> None:
     verdict = dpassay.check(total)
     assert (verdict.word, verdict.epsilon.upper) == ("proven", 2.5)
     assert str(verdict.neighbours) == str(dpassay.Neighbours("replace-record"))
+
+
+ROWS = dp.vector_domain(dp.atom_domain(bounds=(0.0, 10.0)), size=5), dp.symmetric_distance()
+
+
+def test_amplification_by_a_secret_sample_is_refused_with_the_reason() -> None:
+    total = ROWS >> dp.t.then_sum() >> dp.m.then_laplace(scale=10.0)
+    amplified = dp.c.make_population_amplification(total, population_size=100)
+    inside = [amplified, amplified >> (lambda x: x + 1), dp.c.make_composition([amplified] * 2)]
+    for made in inside:
+        with pytest.raises(dpassay.InputError, match="the measurement draws no sample, and for a fixed one its map"):
+            dpassay.check(made)
+        with pytest.raises(dpassay.InputError, match="check the measurement inside it"):
+            dpassay.audit(made)
+
+
+@pytest.mark.parametrize(
+    "measurement",
+    [
+        dp.m.make_laplace(*REAL, scale=0.0),
+        dp.m.make_laplace(*WHOLE, scale=0.0),
+        dp.m.make_gaussian(*REAL, scale=0.0),
+        dp.m.make_noisy_max(*vector(3, dp.linf_distance), dp.max_divergence(), scale=0.0),
+        dp.m.make_randomized_response_bool(1.0),
+        dp.c.make_approximate(dp.m.make_laplace(*REAL, scale=0.0)),
+    ],
+    ids=["laplace", "whole", "gaussian", "max", "response", "restated"],
+)
+def test_no_noise_is_said_to_be_an_infinite_loss(measurement: Any) -> None:
+    with pytest.raises(dpassay.InputError, match=r"\(map\(1\) is infinite\) states no epsilon of its own"):
+        dpassay.check(measurement)
+    assert dpassay.check(measurement, epsilon=1).refuted
+
+
+def test_a_transformation_whose_map_lies_is_not_believed() -> None:
+    """One row is replaced, by 10: ten times the sum moves by 100, where the map states 10 for a distance of 2."""
+    lying = dp.t.make_user_transformation(*ROWS, *REAL, lambda rows: 10 * sum(rows), lambda d_in: 5.0 * d_in)
+    verdict = dpassay.check(lying >> dp.m.then_laplace(scale=10.0))
+    assert verdict.open
+    assert "the answers are 100 apart, where the map allows 10" in verdict.reason
+
+
+@pytest.mark.parametrize("scale", [1.0, 4.0])
+def test_a_measurement_read_with_another_scale_is_not_confirmed(monkeypatch: pytest.MonkeyPatch, scale: float) -> None:
+    made = dp.m.make_laplace(*REAL, scale=2.0)
+    for measurement in (made, dp.c.make_composition([made] * 2), made >> (lambda x: x)):
+        known = adapted(measurement)
+        assert known is not None
+        assert known.pipeline is not None
+        wrong = replace(known, pipeline=known.pipeline.replace("laplace(2.0)", f"laplace({scale})"))
+        assert wrong.pipeline != known.pipeline
+        assert dpassay.check(wrong).open
+        assert dpassay.check(known).proven
+
+
+def test_a_long_vector_is_confirmed_by_few_runs() -> None:
+    verdict = dpassay.check(dp.m.make_laplace(*vector(200, dp.l1_distance), scale=2.0))
+    assert verdict.proven
+    assert "20 runs of the object agree" in verdict.reason  # 10 for each of two inputs, of 200 numbers each

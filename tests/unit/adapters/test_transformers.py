@@ -1,6 +1,8 @@
 """Generation by transformers: the exact loss of a token by its formula, and a small model that is run."""
 
+import copy
 import math
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -45,6 +47,22 @@ def model() -> Any:
     return made
 
 
+def decided(group: int) -> Any:
+    """A model without attention whose logits for a prompt that ends in i are far above 1 for i, i + 1, … alone."""
+    made = transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(vocab_size=7, n_positions=16, n_embd=8, n_layer=1, n_head=1, tie_word_embeddings=False)
+    ).eval()
+    made.generation_config.pad_token_id, made.generation_config.eos_token_id = 0, None
+    with torch.no_grad():
+        for parameter in made.transformer.h.parameters():
+            parameter.zero_()
+        made.transformer.wpe.weight.zero_()
+        made.transformer.wte.weight.copy_(50 * torch.eye(7, 8))
+        members = [[float((j - i) % 7 < group) if i < 7 else 0.0 for i in range(8)] for j in range(7)]
+        made.lm_head.weight.copy_(50 * torch.tensor(members))
+    return made
+
+
 def call(model: Any, **more: Any) -> Any:
     clamp = transformers.LogitsProcessorList([ClampLogits(-1.0, 1.0)])
     return partial(model.generate, logits_processor=clamp, do_sample=True, **{"top_k": 0, **more})
@@ -78,8 +96,23 @@ def test_logits_that_nothing_bounds_have_no_finite_epsilon(settings: dict[str, A
     verdict = dpassay.check(config, epsilon=50, delta=0.1, dim=100)
     assert verdict.refuted
     assert verdict.epsilon.lower == math.inf
-    assert dpassay.check(partial(model.generate, generation_config=config), epsilon=50).refuted
-    assert dpassay.check(model, epsilon=50).refuted
+    assert dpassay.check(model, epsilon=50).refuted  # greedy, and two prompts have different outputs
+    judged = dpassay.check(partial(model.generate, generation_config=config), epsilon=50)
+    assert judged.word == ("open" if settings.get("do_sample") else "refuted")  # its small weights bound its logits
+    assert dpassay.check(partial(decided(1).generate, generation_config=config), epsilon=50).refuted
+
+
+def test_the_loss_of_a_model_is_at_least_what_its_prompts_show(model: Any) -> None:
+    """By enumeration: the largest ratio of the first token's probabilities over all prompts of one token."""
+    with torch.no_grad():
+        logs = model(torch.arange(7)[:, None]).logits[:, -1].log_softmax(-1)
+    largest = float((logs[:, None] - logs[None]).max())
+    for made in (partial(model.generate, do_sample=True, top_k=0), call(model, max_new_tokens=1)):
+        for epsilon, word in ((largest / 2, "refuted"), (2 * largest, "open")):
+            verdict = dpassay.check(made, epsilon=epsilon)
+            assert verdict.word == word
+            assert verdict.epsilon.lower == pytest.approx(largest, abs=2e-3)
+            assert verdict.epsilon.lower <= largest < verdict.epsilon.upper
 
 
 def test_what_cannot_be_read_gets_a_sentence(model: Any) -> None:
@@ -172,8 +205,8 @@ def test_a_cut_that_can_leave_nothing_out_changes_nothing(model: Any, setting: d
     ],
     ids=lambda one: next(reversed(one)),
 )
-def test_a_cut_that_can_leave_one_token_alone_tells_inputs_apart(model: Any, setting: dict[str, Any]) -> None:
-    made = call(model, **{"max_new_tokens": 1, **setting})
+def test_a_cut_that_can_leave_one_token_alone_tells_inputs_apart(setting: dict[str, Any]) -> None:
+    made = call(decided(setting.get("top_k", 1)), **{"max_new_tokens": 1, **setting})
     verdict = dpassay.check(made, epsilon=100, delta=0.9)
     assert (verdict.epsilon.lower, verdict.delta.lower) == (math.inf, 1)
     processors = adapted(made).mechanism.warpers  # type: ignore[union-attr]
@@ -206,9 +239,9 @@ def test_a_penalty_behind_the_clamp_is_named() -> None:
         dpassay.check(transformers.LogitsProcessorList(after), epsilon=1, dim=9)
 
 
-def test_beams_are_deterministic(model: Any) -> None:
+def test_beams_are_deterministic() -> None:
     clamp = transformers.LogitsProcessorList([ClampLogits(-1.0, 1.0)])
-    beams = partial(model.generate, logits_processor=clamp, num_beams=2, max_new_tokens=2)
+    beams = partial(decided(1).generate, logits_processor=clamp, num_beams=2, max_new_tokens=2)
     assert dpassay.check(beams, epsilon=50, delta=0.5).epsilon.lower == math.inf
 
 
@@ -228,3 +261,110 @@ def test_a_trace_sees_the_tokens_and_not_the_seed(model: Any) -> None:
     result = dpassay.trace(call(model, max_new_tokens=1), pairs=[([1, 2], [3, 4])], epsilon=1e-3, hostile=False)
     assert [draw.distribution for draw in result.draws] == ["choice"]
     assert result.rules == ("loss-too-large",)
+
+
+@pytest.fixture
+def own(model: Any) -> Iterator[Any]:
+    """The settings of the model itself, which are put back afterwards."""
+    before = copy.deepcopy(model.generation_config)
+    yield model.generation_config
+    model.generation_config = before
+
+
+def clamped(model: Any, *processors: Any, **settings: Any) -> Any:
+    processors = processors or (ClampLogits(-1.0, 1.0),)
+    config = transformers.GenerationConfig(do_sample=True, max_new_tokens=3, **settings)
+    return partial(
+        model.generate, logits_processor=transformers.LogitsProcessorList(processors), generation_config=config
+    )
+
+
+def test_what_a_config_leaves_unset_is_taken_from_the_model(model: Any, own: Any) -> None:
+    own.temperature = 0.1
+    verdict = dpassay.check(clamped(model, top_k=0), epsilon=100)
+    assert verdict.epsilon.upper == pytest.approx(3 * token_loss(-1, 1, 0.1, 7), rel=1e-9)
+    set_again = dpassay.check(clamped(model, top_k=0, temperature=1.0), epsilon=100)
+    assert set_again.epsilon.upper == pytest.approx(3 * token_loss(-1, 1, 1, 7), rel=1e-9)
+    own.temperature, own.top_k = 1.0, 3
+    assert not dpassay.check(clamped(model), epsilon=100).proven
+    own.top_k, own.min_p = 0, 0.9
+    assert not dpassay.check(clamped(model), epsilon=100).proven
+    own.min_p, own.num_return_sequences = None, 5
+    with pytest.raises(dpassay.InputError, match="num_return_sequences=1"):
+        dpassay.check(clamped(model), epsilon=100)
+    own.num_return_sequences, own.max_new_tokens = 1, 2
+    own.do_sample = True
+    short = partial(model.generate, logits_processor=[ClampLogits(-1.0, 1.0)], generation_config=None)
+    assert str(dpassay.check(short, epsilon=100).text).endswith("times(2)")
+
+
+class ClampAtFirst(ClampLogits):
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        return super().__call__(input_ids, scores) if input_ids.shape[1] <= 2 else scores
+
+
+class ClampSomeCalls(ClampLogits):
+    calls = 0
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        self.calls += 1
+        return super().__call__(input_ids, scores) if self.calls <= 2 else scores
+
+
+class ClampOneRow(ClampLogits):
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        return torch.cat([scores[:1].clamp(self.low, self.high), scores[1:]])
+
+
+class ClampLoosely(ClampLogits):
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        return scores.clamp(self.low, self.high) * (1 if input_ids.shape[1] < 3 else 2)
+
+
+@pytest.mark.parametrize("kind", [ClampAtFirst, ClampSomeCalls, ClampOneRow, ClampLoosely])
+def test_a_clamp_of_some_steps_only_is_not_believed(model: Any, kind: Any) -> None:
+    verdict = dpassay.check(clamped(model, kind(-1.0, 1.0), top_k=0), epsilon=100)
+    assert verdict.open
+    assert "At step" in verdict.reason
+    alone = dpassay.check(transformers.LogitsProcessorList([kind(-1.0, 1.0)]), epsilon=100, dim=9)
+    assert alone.open
+
+
+def test_the_steps_of_a_real_call_are_said(model: Any) -> None:
+    verdict = dpassay.check(clamped(model, top_k=0), epsilon=100)
+    assert verdict.proven
+    assert "The scores of 3 steps of a real call agree with this formula." in verdict.reason
+
+
+class ClampEach(transformers.LogitsProcessor):  # type: ignore[misc, name-defined]
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        limits = torch.arange(1.0, 8.0)
+        return torch.minimum(torch.maximum(scores, -limits), limits)
+
+
+class ClampNothing(transformers.LogitsProcessor):  # type: ignore[misc, name-defined]
+    def __call__(self, input_ids: Any, scores: Any) -> None:
+        return None
+
+
+@pytest.mark.parametrize("kind", [ClampEach, ClampNothing])
+def test_a_processor_that_cannot_be_tried_gets_a_sentence(model: Any, kind: Any) -> None:
+    with pytest.raises(dpassay.InputError, match=f"{kind.__name__} cannot be applied to 2001 logits"):
+        dpassay.check(transformers.LogitsProcessorList([kind()]), epsilon=1, dim=7)
+    with pytest.raises(dpassay.InputError, match=kind.__name__):
+        dpassay.check(clamped(model, kind(), top_k=0), epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"temperature": 0.0}, "temperature"),
+        ({"stop_strings": ["a"]}, "stop_strings after a clamp has no exact analysis"),
+        ({"max_time": 1.0}, "max_time after a clamp has no exact analysis"),
+        ({"prompt_lookup_num_tokens": 2}, "not assisted_generation"),
+    ],
+    ids=lambda one: "" if isinstance(one, str) else next(iter(one)),
+)
+def test_settings_that_the_formula_does_not_cover_are_named(model: Any, setting: dict[str, Any], said: str) -> None:
+    with pytest.raises(dpassay.InputError, match=said):
+        dpassay.check(call(model, **{"max_new_tokens": 3, **setting}), epsilon=100)
