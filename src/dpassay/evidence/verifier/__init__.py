@@ -26,6 +26,7 @@ from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.reading import chained, load, read_step
 from dpassay.evidence.verifier.replay import Model, replay
 from dpassay.evidence.verifier.words import check_words, load_words
+from dpassay.evidence.verifier.work import limited
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,11 @@ class NotHolding(CertificateError):
 
 def examine(source: str | Path | dict[str, Any], vocabulary: str | Path | None = None) -> Verification:
     """Re-check a certificate and report, whether it holds or not. An unreadable one raises an InputError."""
-    if (about_words := load_words(source)) is not None:
-        return _examine_words(about_words, vocabulary)
-    certificate = load(source)
-    established, failures = replay(certificate)
+    with limited():  # reading it is work too
+        if (about_words := load_words(source)) is not None:
+            return _examine_words(about_words, vocabulary)
+        certificate = load(source)
+        established, failures = replay(certificate)
     return Verification(certificate.verdict, certificate.steps[0].name, tuple(established), tuple(failures))
 
 

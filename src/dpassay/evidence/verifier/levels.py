@@ -24,6 +24,7 @@ _WIDTH = 8  # costs that share a column; also how many tables a level has where 
 _ROUNDS = 640  # how often what is largest is looked at more closely; half as often if coordinates are not counted
 _NORM = 24.0  # beyond it the table would be too coarse to be worth its time
 _ETA, _MORE = 2.0**-53, 1e-9
+_OF_A_CELL, _OF_A_GAUSSIAN, _OF_A_LOOK = 8, 1000, 450_000  # work, as measured
 _KEPT = 1024  # results, more than a single certificate has room for: the work of each is counted once
 _FOUND: dict[tuple[float, int, float, float], float] = {}  # of the last tables, as files often repeat a step
 
@@ -248,7 +249,8 @@ def _few(g: float, steps: int, dim: int, last: int, multipliers: Array, large: b
     """Tables by the number of other coordinates and the sum of their squares; ln E[e^(λ·sum)]."""
     most, usual = int((steps + math.sqrt(dim)) ** 2) + 1, float(multipliers[-1]) / 2
     twice = [level for level in range(1, steps + 1) if large and 1 <= level * math.sqrt(dim) / steps <= 1.17]
-    work = ((dim + 4) * steps + dim * sum(twice)) * (last + steps) * most + _search(steps, last, most, _ROUNDS)
+    cells = ((dim + 4) * steps + dim * sum(twice)) * (last + steps) * most
+    work = _OF_A_CELL * cells + _search(steps, last, most, _ROUNDS)
 
     def tables() -> Tables:
         table = np.full((dim, last + 1, most + 1), 1e-290)
@@ -302,7 +304,8 @@ def _many(g: float, steps: int, dim: int, last: int, multipliers: Array, price: 
     total, premium = steps**2 + price * dim, 1 + max(excess(a, b) for a, b in cells)
     most = int(total * max(premium, *((b**2 + price) / (a**2 + price) for a, b in cells))) + _UNIT + 1
     half, usual = _ROUNDS // 2, steepest / 2
-    work = 4 * len(levels) * (last + steps) * most + _search(len(levels), last, most, half)
+    cells, gaussians = 4 * len(levels) * (last + steps) * most, (last + 1) * (most // _UNIT + 2)
+    work = _OF_A_CELL * cells // 2 + _OF_A_GAUSSIAN * gaussians + _search(len(levels), last, most, half)
 
     def tables() -> Tables:
         costs: Array = _UNIT * np.arange(most // _UNIT + 2, dtype=float) * (g**2 / premium)
@@ -327,8 +330,8 @@ def _many(g: float, steps: int, dim: int, last: int, multipliers: Array, price: 
 
 
 def _search(levels: int, last: int, most: int, rounds: int) -> int:
-    """The work of two rows, which is four times as quick: two products for each round, one for each level at first."""
-    return (levels + 2 * rounds) * (last + 30) * (most // _WIDTH) // 2
+    """The work of two rows: two looks at a table for each round, and one for each level at first."""
+    return 2 * (levels + 2 * rounds) * (_OF_A_LOOK + 2 * (last + 30) * (most // _WIDTH))
 
 
 def _coarse(table: Array, usual: float) -> Array:

@@ -111,7 +111,7 @@ def _cells(rate: float, shift: float, order: str, step: float, around: bool) -> 
     if not (top - bottom) / step <= _MOST:
         raise CertificateError("the grid's step must divide a loss into cells, and not into too many")
     cells = round((top - bottom) / step) + 1 if around else max(1, math.ceil((top - bottom) / step))
-    spend(100 * cells)
+    spend(900 * cells)
     rises = bottom + step * (np.arange(cells - 1) + (0.5 if around else 1.0))
     ratios = zero - math.log(rate) + rises + np.log1p(-np.exp(-rises))  # ln of both laws' ratio, if it takes part
     t = np.concatenate([[0.0], np.clip((ratios + shift) / 2, 0.0, shift), [shift]])
@@ -130,13 +130,13 @@ def _cells(rate: float, shift: float, order: str, step: float, around: bool) -> 
     return lowest, blur, [np.concatenate([[0.0], mass, [0.0]]) for mass in masses]
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=2)
 def _upper(rate: float, shift: float, order: str, count: int, step: float, tilt: float) -> Curve:
     lowest, blur, (_, most, least, _) = _cells(rate, shift, order, step, False)
     return spread_sum(lowest, blur, most, least, count, step, tilt)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=2)
 def _lower(rate: float, shift: float, order: str, count: int, step: float, tilt: float) -> Curve:
     _, _, (first, _, _, second) = _cells(rate, shift, order, step, True)
     return numbered_sum(first, second, count, step, tilt)
