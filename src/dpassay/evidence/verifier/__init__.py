@@ -11,7 +11,7 @@ See docs/certificate.md for the format, what is checked, and what a check cannot
 - lowers.py, witness.py: how much of a pair's loss survives the stages behind the noise, and events
 - replay.py: the steps, one by one
 - words.py, word_vectors.py: certificates about mechanisms that replace words
-- numbers.py, normal.py, binomial.py, lattice.py, fourier.py, losses.py: certified values of δ(ε)
+- intervals.py, numbers.py, normal.py, binomial.py, lattice.py, fourier.py, losses.py: certified values of δ(ε)
 - work.py: how much work and memory a certificate may take, whatever is in it
 
 A new stage needs an entry in text.py and one in rules.py, and in pairs.py if pairs go through it; a new noise one in

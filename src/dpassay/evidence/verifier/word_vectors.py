@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import math
+import os
 import zipfile
 from array import array
 from collections.abc import Iterator
@@ -26,9 +27,11 @@ _LONGEST_HEADER = 10_000
 _SHORTEST = 1e-140  # squares of smaller numbers vanish in doubles
 LARGEST_VOCABULARY = 128 << 20  # bytes of a file
 MOST_NUMBERS = 1 << 24  # in all vectors together: 50,000 words of 300 numbers, and some more
+MOST_WORDS = 500_000
 _MOST_ROWS = 8 * MOST_NUMBERS + _LONGEST_HEADER  # bytes of an array, unpacked
 _MOST_TEXT = 32 << 20
 _PIECE = 1 << 20  # numbers
+_MOST_AT_ONCE = 2 << 20  # bytes of an archive
 _OF_A_BYTE, _OF_A_WORD = 5, 1000  # work, as measured
 
 
@@ -105,22 +108,21 @@ def _distances(rows: Rows, own: Rows, metric: str) -> Rows:
 
 def read_vectors(path: str | Path, count: int) -> Vectors:
     """The first words of a file and their rows; a file that is too large is refused before it is read."""
+    if count > MOST_WORDS:
+        raise InputError(f"the vocabulary is too large: at most {MOST_WORDS:,} words can be checked")
     try:
         with Path(path).open("rb") as file:
-            content = file.read(LARGEST_VOCABULARY + 1)
+            begin, size = file.read(9), os.fstat(file.fileno()).st_size
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    if len(content) > LARGEST_VOCABULARY:
+    if size > LARGEST_VOCABULARY:
         raise InputError(f"{path} is too large: a vocabulary has at most {LARGEST_VOCABULARY >> 20} MB")
-    spend(len(content) * _OF_A_BYTE)
+    spend(size * _OF_A_BYTE)
     try:
-        if content[:2] == b"PK":
-            words, rows = _archive(content)
-        elif content[8:9] == b"{":
-            words, rows = _tensors(content)
+        if begin[:2] == b"PK":
+            words, rows = _archive(path, count)
         else:
-            words, rows = _lines(content, count)
-        del content
+            words, rows = (_tensors if begin[8:] == b"{" else _lines)(_content(path, size), count)
         _allow(min(count, len(rows)) * int(np.prod(np.shape(rows)[1:], dtype=float)))
         spend(count * _OF_A_WORD)
         rows = np.asarray(rows[:count], dtype=np.float64)
@@ -143,12 +145,26 @@ def _allow(numbers: float) -> None:
         raise InputError(f"the vocabulary is too large: at most {MOST_NUMBERS:,} numbers can be checked")
 
 
-def _archive(content: bytes) -> tuple[list[str], Any]:
+def _content(path: str | Path, size: int) -> bytes:
+    with Path(path).open("rb") as file:
+        return file.read(size)
+
+
+class _InPieces(io.FileIO):
+    """A file of which no more than a piece is read at once: a directory of members that is longer is refused."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        found = super().read(_MOST_AT_ONCE + 1 if size is None or size < 0 else min(size, _MOST_AT_ONCE + 1)) or b""
+        if len(found) > _MOST_AT_ONCE:
+            raise InputError("the vocabulary is too large: its archive has too many members")
+        return found
+
+
+def _archive(path: str | Path, count: int) -> tuple[list[str], Any]:
     """The two arrays of an npz file. What a member says of its own size is checked while it is unpacked."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+    with _InPieces(path) as file, zipfile.ZipFile(file) as archive:
         words, rows = (_array(archive, name, most) for name, most in (("words", _MOST_TEXT), ("vectors", _MOST_ROWS)))
-    spend(len(words) * _OF_A_WORD)
-    return [str(word) for word in words], rows
+    return [str(word) for word in words[:count]], rows
 
 
 def _array(archive: zipfile.ZipFile, name: str, most: int) -> NDArray[Any]:
@@ -160,12 +176,14 @@ def _array(archive: zipfile.ZipFile, name: str, most: int) -> NDArray[Any]:
     too_large = InputError(f"the vocabulary is too large: its {name} may have at most {most >> 20} MB unpacked")
     if member.file_size > most:
         raise too_large
+    data = bytearray()
     with archive.open(member) as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise too_large
+        while piece := file.read(_MOST_AT_ONCE // 2):
+            data += piece
+            if len(data) > most:
+                raise too_large
     spend(len(data) * _OF_A_BYTE)
-    start = io.BytesIO(data[:_LONGEST_HEADER])
+    start = io.BytesIO(bytes(data[:_LONGEST_HEADER]))
     version = np.lib.format.read_magic(start)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, in_columns, kind = read(start, max_header_size=_LONGEST_HEADER)
@@ -201,10 +219,10 @@ def _lines(content: bytes, count: int) -> tuple[list[str], Rows]:
     return words, np.frombuffer(numbers, dtype=np.float64).reshape(len(words), dim)
 
 
-def _tensors(content: bytes) -> tuple[list[str], Any]:
+def _tensors(content: bytes, _: int) -> tuple[list[str], Any]:
     start = 8 + int.from_bytes(content[:8], "little")
-    if start > _MOST_TEXT:
-        raise InputError(f"the vocabulary is too large: its words may have at most {_MOST_TEXT >> 20} MB")
+    if start > _MOST_TEXT // 2:
+        raise InputError(f"the vocabulary is too large: its words may have at most {_MOST_TEXT >> 21} MB")
     spend(start * 10 * _OF_A_BYTE)
     header = json.loads(content[8:start])
     words = json.loads(header.pop("__metadata__")["words"])
