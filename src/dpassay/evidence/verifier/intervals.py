@@ -26,7 +26,8 @@ class _Counted(MPIntervalContext):  # type: ignore[misc]
     def _init_builtins(self) -> None:
         super()._init_builtins()
         self.exp, self.log = self._exp, _dearer(self.ln, 12)
-        self.sqrt, self.loggamma = _dearer(self.sqrt, 4), _dearer(self.loggamma, 16)
+        for name, times in (("sqrt", 4), ("loggamma", 16)):
+            setattr(self, name, _dearer(getattr(self, name), times))
         self.mpf.__pow__ = _dearer(self.mpf.__pow__, 24)
 
     def convert(self, value: Any) -> Number:

@@ -301,8 +301,8 @@ def _many(g: float, steps: int, dim: int, last: int, multipliers: Array, price: 
     cells = list(pairwise(levels))
     total, premium = steps**2 + price * dim, 1 + max(excess(a, b) for a, b in cells)
     most = int(total * max(premium, *((b**2 + price) / (a**2 + price) for a, b in cells))) + _UNIT + 1
-    cells, half, usual = 2 * len(levels) * (last + steps) * most, _ROUNDS // 2, steepest / 2
-    work = _work(cells, (last + 1) * (most // _UNIT + 2), len(levels), last, most, half)
+    sums, half, usual = 2 * len(levels) * (last + steps) * most, _ROUNDS // 2, steepest / 2
+    work = _work(sums, (last + 1) * (most // _UNIT + 2), len(levels), last, most, half)
 
     def tables() -> Tables:
         costs: Array = _UNIT * np.arange(most // _UNIT + 2, dtype=float) * (g**2 / premium)
