@@ -70,6 +70,16 @@ def test_blocks_are_counted_as_they_are_read(monkeypatch):
         examine(sealed("open", claim("laplace(1)", 1, dim=5_000), *steps))
 
 
+def test_a_refusal_in_a_comparison_is_one(monkeypatch):
+    """mpmath takes any error in a comparison for a number of another kind."""
+    for other in (0, 0.5):
+        monkeypatch.setattr(work, "ALL_WORK", 10)
+        with limited(), pytest.raises(CertificateError, match=TOO_LONG):
+            assert other < ONE
+    assert ONE != "a text"
+    assert ONE == 1
+
+
 def test_long_decimals_are_counted():
     short, long = (spent(lambda text=text: read_step(upper("laplace", 0, text))) for text in ("1", "1." + "3" * 390))
     assert long - short >= 200_000  # nanoseconds, as measured

@@ -28,6 +28,7 @@ class _Counted(MPIntervalContext):  # type: ignore[misc]
         self.exp, self.log = self._exp, _dearer(self.ln, 12)
         for name, times in (("sqrt", 4), ("loggamma", 16)):
             setattr(self, name, _dearer(getattr(self, name), times))
+        self.mpf._compare = _compared
         self.mpf.__pow__ = _dearer(self.mpf.__pow__, 24)
 
     def convert(self, value: Any) -> Number:
@@ -44,6 +45,13 @@ class _Counted(MPIntervalContext):  # type: ignore[misc]
         least, most = mpi_exp(near, self.prec)
         vanishes, unbounded = near[0] != low and low[0], near[1] != high and not high[0]
         return self.make_mpf((fzero if vanishes else least, finf if unbounded else most))
+
+
+def _compared(first: Number, second: Any, comparison: Callable[..., Any]) -> Any:
+    """A comparison, in which mpmath would take a refusal of more work for a number that cannot be read."""
+    if isinstance(second, int | float):
+        second = first.ctx.convert(second)
+    return comparison(first._mpi_, second._mpi_) if hasattr(second, "_mpi_") else NotImplemented
 
 
 def _dearer(function: Callable[..., T], times: int) -> Callable[..., T]:

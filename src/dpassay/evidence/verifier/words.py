@@ -205,7 +205,7 @@ class _Certificate:
         free = list(range(vectors.count))
         group: list[int] = []
         while x not in group:
-            spend(vectors.count * _OF_A_WORD)
+            spend(3 * vectors.count * _OF_A_WORD)
             apart, _ = vectors.distances(free[0], "l2")
             group = sorted(free, key=lambda n: (float(apart[n]), n))[: self.parameters["K"]]
             taken = set(group)
