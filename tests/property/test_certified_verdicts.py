@@ -60,7 +60,7 @@ def test_many_fine_grids_are_refused(monkeypatch) -> None:
     upper = next(step for step in steps if step["step"] == "upper" and "grid" in step)
     steps = [{**upper, "grid": {**upper["grid"], "tilt": [f"{1 + i / 100}"] * 2}} for i in range(8)]
     written["steps"] = [claim, *steps, decision]
-    monkeypatch.setattr(work, "ALL_WORK", 1 << 23)
+    monkeypatch.setattr(work, "ALL_WORK", 1 << 25)
     found = examine(rechained(written))
     late = ["too long" in sentence for sentence in (*found.established, *found.failures) if "(upper)" in sentence]
     assert sorted(late) == late  # the first ones are checked, the others refused

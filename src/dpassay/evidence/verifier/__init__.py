@@ -11,7 +11,7 @@ See docs/certificate.md for the format, what is checked, and what a check cannot
 - lowers.py, witness.py: how much of a pair's loss survives the stages behind the noise, and events
 - replay.py: the steps, one by one
 - words.py, word_vectors.py: certificates about mechanisms that replace words
-- numbers.py, normal.py, binomial.py, lattice.py, fourier.py, losses.py: certified values of δ(ε)
+- intervals.py, numbers.py, normal.py, binomial.py, lattice.py, fourier.py, losses.py: certified values of δ(ε)
 - work.py: how much work and memory a certificate may take, whatever is in it
 
 A new stage needs an entry in text.py and one in rules.py, and in pairs.py if pairs go through it; a new noise one in
@@ -26,6 +26,7 @@ from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.reading import chained, load, read_step
 from dpassay.evidence.verifier.replay import Model, replay
 from dpassay.evidence.verifier.words import check_words, load_words
+from dpassay.evidence.verifier.work import limited
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,11 @@ class NotHolding(CertificateError):
 
 def examine(source: str | Path | dict[str, Any], vocabulary: str | Path | None = None) -> Verification:
     """Re-check a certificate and report, whether it holds or not. An unreadable one raises an InputError."""
-    if (about_words := load_words(source)) is not None:
-        return _examine_words(about_words, vocabulary)
-    certificate = load(source)
-    established, failures = replay(certificate)
+    with limited():  # reading it is work too
+        if (about_words := load_words(source)) is not None:
+            return _examine_words(about_words, vocabulary)
+        certificate = load(source)
+        established, failures = replay(certificate)
     return Verification(certificate.verdict, certificate.steps[0].name, tuple(established), tuple(failures))
 
 

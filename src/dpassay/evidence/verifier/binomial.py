@@ -20,7 +20,7 @@ from dpassay.evidence.verifier.numbers import (
     middle,
     positive_part,
 )
-from dpassay.evidence.verifier.work import KEPT_NUMBER, count_number, spend
+from dpassay.evidence.verifier.work import KEPT_NUMBER, spend
 
 Group: TypeAlias = tuple[Number, Number, int]  # P(1) under the first law and under the second, and how many bits
 _ENOUGH, _ALIKE = iv.mpf("1e-45"), iv.mpf("1e-40")
@@ -31,7 +31,6 @@ _MOST_SUMS, _MOST_BITS = 20_000, 20_000
 
 def log_factorial(n: int) -> Number:
     """ln n!; the last ten digits that mpmath gives are not relied on."""
-    count_number(16)
     return iv.loggamma(iv.mpf(n + 1)) * _NEAR_ONE
 
 

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 _CELLS, _SQUARES, _CUT = 500, 180, 1e4
 _ERROR = 128 * 2.0**-53
 _MORE = 1 + 1e-8
-_WORK = 1 << 26  # of one integral, in products of doubles
+_WORK = 400_000_000  # of one integral
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,10 @@ class Fourier:
     tilt: float
 
     def delta(self, epsilon: Number, upper: bool) -> Number:
-        spend(_WORK)
         mean = above(self.mean)
-        power = log_mass(mean, max(mean, above(self.largest)), self.dim, self.tilt)
+        integral = mean, max(mean, above(self.largest)), self.dim, self.tilt
+        spend(_WORK, integral)
+        power = log_mass(*integral)
         return at_most_one(iv.exp(iv.mpf(power) - iv.mpf(self.tilt) * epsilon))
 
 

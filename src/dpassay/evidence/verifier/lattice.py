@@ -40,6 +40,8 @@ _U = 2.0**-53
 _TINY = 1e-290  # what subnormal doubles can hide
 _CUT = 1e-22
 MOST_CELLS = 1 << 15  # of one coordinate
+_PIECE = 1 << 13
+_OF_A_SUM = 100_000  # what a sum of two losses costs, however few values they have
 _OF_A_CELL = 1 << 11  # what is kept of a cell, beyond the numbers that count themselves
 
 
@@ -185,8 +187,9 @@ class Weights:
 
     def times(self, other: Weights, cut: float) -> Weights:
         """The weights of the sum of both losses."""
-        spend(len(self.mass) * len(other.mass))
-        mass = np.convolve(self.mass, other.mass)
+        first, second = len(self.mass), len(other.mass)
+        spend(first * second + 50 * (first + second) + _OF_A_SUM)
+        mass = _convolved(self.mass, other.mass)
         shorter = min(len(self.mass), len(other.mass))
         error = (1 + self.error) * (1 + other.error) * (1 + (shorter + 2) * _U) - 1
         lost = self.lost * other.total + other.lost * self.total + len(mass) * _TINY
@@ -211,6 +214,19 @@ class Weights:
         return twice.times(self, cut) if count % 2 else twice
 
 
+def _convolved(first: Array, second: Array) -> Array:
+    """The sums of products, in pieces: longer ones would be handed to several threads, which takes many times as long.
+
+    The error bound of a sum of k products holds in any order.
+    """
+    short, long = (first, second) if len(first) <= len(second) else (second, first)
+    found = np.zeros(len(short) + len(long) - 1)
+    for start in range(0, len(short), _PIECE):
+        piece = np.convolve(long, short[start : start + _PIECE])
+        found[start : start + len(piece)] += piece
+    return found
+
+
 @dataclass(frozen=True)
 class Composed:
     """The sum of all losses: δ(ε) from the side towards which it errs."""
@@ -223,7 +239,7 @@ class Composed:
     def delta(self, epsilon: Number, upper: bool) -> Number:
         """A bound on δ(ε)."""
         step, weights = middle(self.step), self.weights
-        spend(len(weights.mass) << 3)
+        spend(60 * len(weights.mass) + _OF_A_SUM)
         base = middle(weights.origin - epsilon)
         steps = (weights.start + np.arange(len(weights.mass))) * step
         slack = 8 * _U * (abs(base) + abs(float(steps[0])) + abs(float(steps[-1])))

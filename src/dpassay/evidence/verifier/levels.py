@@ -110,7 +110,7 @@ def log_delta(norm: float, dim: int, tilt: float, epsilon: float) -> float:
     spend(ladder.work, key)  # also if another certificate had it, so that a verdict does not depend on what came before
     make_room(ladder.room)
     if key not in _FOUND:
-        _FOUND.update({key: _least(ladder, epsilon / g)})
+        _FOUND[key] = _least(ladder, epsilon / g)
         for old in list(_FOUND)[:-_KEPT]:
             del _FOUND[old]
     return _FOUND[key] * (1 - _MORE) + epsilon / 2 + _MORE
@@ -248,7 +248,7 @@ def _few(g: float, steps: int, dim: int, last: int, multipliers: Array, large: b
     """Tables by the number of other coordinates and the sum of their squares; ln E[e^(λ·sum)]."""
     most, usual = int((steps + math.sqrt(dim)) ** 2) + 1, float(multipliers[-1]) / 2
     twice = [level for level in range(1, steps + 1) if large and 1 <= level * math.sqrt(dim) / steps <= 1.17]
-    work = ((dim + 4) * steps + dim * sum(twice)) * (last + steps) * most + _search(steps, last, most, _ROUNDS)
+    work = _work(((dim + 4) * steps + dim * sum(twice)) * (last + steps) * most, 0, steps, last, most, _ROUNDS)
 
     def tables() -> Tables:
         table = np.full((dim, last + 1, most + 1), 1e-290)
@@ -301,8 +301,8 @@ def _many(g: float, steps: int, dim: int, last: int, multipliers: Array, price: 
     cells = list(pairwise(levels))
     total, premium = steps**2 + price * dim, 1 + max(excess(a, b) for a, b in cells)
     most = int(total * max(premium, *((b**2 + price) / (a**2 + price) for a, b in cells))) + _UNIT + 1
-    half, usual = _ROUNDS // 2, steepest / 2
-    work = 4 * len(levels) * (last + steps) * most + _search(len(levels), last, most, half)
+    sums, half, usual = 2 * len(levels) * (last + steps) * most, _ROUNDS // 2, steepest / 2
+    work = _work(sums, (last + 1) * (most // _UNIT + 2), len(levels), last, most, half)
 
     def tables() -> Tables:
         costs: Array = _UNIT * np.arange(most // _UNIT + 2, dtype=float) * (g**2 / premium)
@@ -326,9 +326,9 @@ def _many(g: float, steps: int, dim: int, last: int, multipliers: Array, price: 
     return Steps(g, last, levels, price, most, math.inf, half, multipliers, moments, usual, work, tables)
 
 
-def _search(levels: int, last: int, most: int, rounds: int) -> int:
-    """The work of two rows, which is four times as quick: two products for each round, one for each level at first."""
-    return (levels + 2 * rounds) * (last + 30) * (most // _WIDTH) // 2
+def _work(cells: int, gaussians: int, levels: int, last: int, most: int, rounds: int) -> int:
+    """The work of all tables, as measured, and of two rows: two looks for each round, and one for each level."""
+    return 8 * cells + 1000 * gaussians + 2 * (levels + 2 * rounds) * (450_000 + 2 * (last + 30) * (most // _WIDTH))
 
 
 def _coarse(table: Array, usual: float) -> Array:

@@ -31,7 +31,7 @@ def _tail_at(z: Number) -> Number:
         return 1 - _tail_at(-z)
     if z.b == INF:
         return ZERO
-    count_number(32)
+    count_number(64 if z.b < _SERIES_BELOW else 128)
     if z.a > _FARTHEST:  # φ(z)(1/z − 1/z³) < P(Z > z) < φ(z)/z, without the digits of z before the point
         return _density(z) * hull((1 - 1 / z**2) / z, 1 / z)
     return _HALF - _density(z) * _series(z) if z.b < _SERIES_BELOW else _density(z) * mills(z)

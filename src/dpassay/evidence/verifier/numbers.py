@@ -13,15 +13,10 @@ from fractions import Fraction
 from functools import wraps
 from typing import Any, TypeAlias, TypeVar
 
-from mpmath.ctx_iv import MPIntervalContext
 from mpmath.libmp import (
-    finf,
     from_float,
-    from_man_exp,
     from_rational,
-    fzero,
     mpf_cmp,
-    mpi_exp,
     round_ceiling,
     round_floor,
     round_nearest,
@@ -30,47 +25,15 @@ from mpmath.libmp import (
 )
 
 from dpassay.errors import CertificateError
+from dpassay.evidence.verifier import intervals
 from dpassay.evidence.verifier.work import count_number, spend
 
 Number: TypeAlias = Any  # an interval of the context below; mpmath has no types
 T = TypeVar("T")
 
-_LARGEST_POWER = 64  # bits before the point of what is raised to a power of e; beyond it ends are 0 or infinite
+iv = intervals.iv
 _MOST_BITS = 1 << 12  # of an integer
 _FEW_BITS = 64
-
-
-class _Counted(MPIntervalContext):  # type: ignore[misc]
-    """Interval arithmetic whose every operation is counted, and takes about the same time for numbers of any size."""
-
-    def make_mpf(self, ends: Any) -> Number:
-        """A number from its ends: all operations end here."""
-        count_number()
-        return super().make_mpf(ends)
-
-    def _init_builtins(self) -> None:
-        super()._init_builtins()
-        self.exp = self._exp
-
-    def _exp(self, value: Number) -> Number:
-        """e to a number. Exact powers of huge numbers would need as many digits as these have bits."""
-        count_number(4)
-        low, high = self.convert(value)._mpi_
-        near = _clamped(low), _clamped(high)
-        least, most = mpi_exp(near, self.prec)
-        vanishes, unbounded = near[0] != low and low[0], near[1] != high and not high[0]
-        return self.make_mpf((fzero if vanishes else least, finf if unbounded else most))
-
-
-def _clamped(end: Any) -> Any:
-    """An end of an interval, or the number of its sign from which on powers of e are not computed."""
-    sign, mantissa, exponent, bits = end
-    far = mantissa and exponent + bits > _LARGEST_POWER
-    return from_man_exp(-1 if sign else 1, _LARGEST_POWER) if far else end
-
-
-iv = _Counted()
-iv.dps = 60
 
 ZERO: Number = iv.mpf(0)
 ONE: Number = iv.mpf(1)
@@ -79,6 +42,7 @@ DECIMAL = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,5})?")
 LARGEST_EXPONENT = 1_000
 _NARROW = iv.mpf("1e-40")
 _BITS = 4000  # of an exact value that is kept
+_LONGEST_NAME = 3000  # characters
 Value: TypeAlias = tuple[Fraction, tuple[tuple[str, int], ...]]  # a fraction times powers of what has a name
 
 
@@ -127,6 +91,7 @@ class Exact(iv.mpf):  # type: ignore[misc, name-defined]
 
     def __pow__(self, other: Any) -> Any:
         power, (factor, names) = exact_fraction(iv.convert(other)), self.value
+        count_number(32)
         plain = super().__pow__(other)
         if power is None or power.denominator > 1 or (power <= 0 and not factor):
             return plain
@@ -168,10 +133,17 @@ def _with(interval: Number, factor: Fraction, names: tuple[tuple[str, int], ...]
     return found
 
 
+def _count_fractions(*values: Fraction) -> None:
+    """Count a sum or a product of fractions, by how many bits they have."""
+    bits = sum(value.numerator.bit_length() + value.denominator.bit_length() for value in values)
+    count_number(8 + (bits >> 9))
+
+
 def _sum(first: Number, second: Number, interval: Number, sign: int) -> Number:
     one, other = _value(first), _value(second)
     if one is None or other is None or (one[1] != other[1] and one[0] and other[0]):
         return interval
+    _count_fractions(one[0], other[0])
     return _with(interval, one[0] + sign * other[0], one[1] if one[0] else other[1])
 
 
@@ -179,6 +151,7 @@ def _product(first: Number, second: Number, interval: Number, sign: int) -> Numb
     one, other = _value(first), _value(second)
     if one is None or other is None or (sign < 0 and not other[0]):
         return interval
+    _count_fractions(one[0], other[0])
     powers = dict(one[1])
     for name, power in other[1]:
         powers[name] = powers.get(name, 0) + sign * power
@@ -187,6 +160,7 @@ def _product(first: Number, second: Number, interval: Number, sign: int) -> Numb
 
 def exactly(value: Fraction) -> Number:
     """A fraction."""
+    _count_fractions(value)
     return _with(_around(value), value)
 
 
@@ -208,9 +182,13 @@ def under_name(interval: Number, name: str) -> Number:
 
 
 def exact_name(value: Number) -> str:
-    """A text that is the same for equal exact values only; empty if the value is not exact."""
+    """A text that is the same for equal exact values only; empty if the value is not exact, or the text is long.
+
+    A name may contain others, and each level of quotes may double its length.
+    """
     found = _value(value)
-    return "" if found is None else repr(found)
+    name = "" if found is None else repr(found)
+    return name if len(name) <= _LONGEST_NAME else ""
 
 
 def surely_equal(first: Number, second: Number) -> bool:
@@ -248,18 +226,22 @@ def is_point(value: Number, point: int) -> bool:
 def largest(values: Iterable[Number]) -> Number:
     """Enclose the largest of some numbers, 0 if there are none."""
     found = list(values) or [ZERO]
-    for value in found:  # one that is certainly the largest keeps its exact value
-        if isinstance(value, Exact) and all(one is value or value.a >= one.b for one in found):
-            return value
+    exact = [value for value in found if isinstance(value, Exact)]
+    if exact:  # one that is certainly the largest keeps its exact value
+        high = max(exact, key=lambda value: value.a)
+        if all(one is high or high.a >= one.b for one in found):
+            return high
     return iv.mpf([max(v.a for v in found), max(v.b for v in found)])
 
 
 def smallest(values: Iterable[Number]) -> Number:
     """Enclose the smallest of some numbers."""
     found = list(values)
-    for value in found:
-        if isinstance(value, Exact) and all(one is value or value.b <= one.a for one in found):
-            return value
+    exact = [value for value in found if isinstance(value, Exact)]
+    if exact:
+        low = min(exact, key=lambda value: value.b)
+        if all(one is low or low.b <= one.a for one in found):
+            return low
     return iv.mpf([min(v.a for v in found), min(v.b for v in found)])
 
 

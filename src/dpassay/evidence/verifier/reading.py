@@ -19,6 +19,7 @@ from dpassay.evidence.verifier.numbers import INF, ZERO, Number, exactly, is_dec
 from dpassay.evidence.verifier.pairs import Block, Pair
 from dpassay.evidence.verifier.regions import LARGEST
 from dpassay.evidence.verifier.text import TAKEN
+from dpassay.evidence.verifier.work import KEPT_NUMBER, spend
 
 SCHEMA = "dpassay/certificate/2"
 LARGEST_FILE = 3_000_000  # bytes
@@ -27,6 +28,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 _COUNTED = re.compile(r"(group|words|tokens)\(([1-9][0-9]{0,5}|1000000)\)")
 _ORDER = re.compile(r"claim( witness)?( upper| lower){0,60}( repair){0,20} decision")
 _NOTHING = iv.mpf("1e-60")
+_OF_A_DIGIT = 1000  # work, as measured with long decimals
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,7 @@ def _enclosed(value: Any, where: str) -> Number:
     ends = value if isinstance(value, list) and len(value) == 2 else [None, None]
     if not all(is_decimal(end) or end in ("inf", "-inf") for end in ends):
         raise refused(where, f"must be two decimals that enclose a number, got {_shown(value)}")
+    spend(KEPT_NUMBER + sum(map(len, ends)) * _OF_A_DIGIT)
     if ends[0] == ends[1] and is_decimal(ends[0]):
         return exactly(Fraction(str(ends[0])))
     first, second = (iv.mpf(end) for end in ends)

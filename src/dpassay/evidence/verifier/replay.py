@@ -30,7 +30,6 @@ from dpassay.evidence.verifier.sampled_lowers import sampled_lower
 from dpassay.evidence.verifier.steps import Amplified, Steps
 from dpassay.evidence.verifier.text import Call, check_place, read_text, stage_of
 from dpassay.evidence.verifier.witness import check_event
-from dpassay.evidence.verifier.work import limited
 
 TIE = iv.mpf("1e-30")  # a claim that holds up to this holds
 _SAFE = 1 - iv.mpf("1e-38")  # regions that touch up to 40 digits are taken to touch
@@ -45,7 +44,7 @@ def replay(certificate: Certificate) -> tuple[list[str], list[str]]:
     changed = (name for (_, name), intact in zip(steps, certificate.intact, strict=True) if not intact)
     established, failures = [], [f"{name}: it was changed after it was written" for name in changed]
     model: Model | None = None
-    with limited(), np.errstate(all="ignore"):  # absurd numbers overflow, which never counts as a bound
+    with np.errstate(all="ignore"):  # absurd numbers overflow, which never counts as a bound
         for step, name in steps:
             try:
                 if model is None:

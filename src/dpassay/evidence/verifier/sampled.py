@@ -34,6 +34,7 @@ from dpassay.evidence.verifier.work import spend
 _U = 2.0**-53
 _MOST = 1 << 21  # cells, or places of a window
 _PIECE = 1 << 14
+_OF_A_CELL, _OF_A_PLACE = 1700, 600  # work, as measured: of a cell and its share of a window, and of a folded place
 _CUT = 500.0  # larger exponents are capped here
 _FAR = 50.0  # standard deviations; a lattice adds nothing for the losses of larger moves
 
@@ -117,6 +118,7 @@ def largest_at(curve: Curve, epsilon: float, upper: bool) -> float:
     powers = curve.a, epsilon + curve.b
     if max(map(abs, powers)) > _CUT or (upper and epsilon < curve.least):
         return float(upper)  # nothing is known
+    spend(8 * len(curve.first))
     scales = [math.exp(power) for power in powers]
     with np.errstate(over="ignore"):  # e^ε times a probability may overflow a double, which gives a trivial bound
         found = float((scales[0] * curve.first - scales[1] * curve.second).max(initial=0.0))
@@ -151,9 +153,10 @@ def _cells(rate: float, mu: float, order: str, step: float, shifted: bool) -> tu
         rise -= np.logaddexp(math.log1p(-rate), math.log(rate) - mu * far - mu * mu / 2)
     start = 0.0 if order in ("both", "fixed") else math.log1p(-rate)
     last = math.ceil((float(rise) - start) / step)
-    if not 1 <= last <= _MOST:
+    cells = (2 if order in ("both", "fixed") else 1) * last
+    if not 1 <= cells <= _MOST:
         raise CertificateError("the grid's step must divide a loss into cells, and not into too many")
-    spend((800 if order == "both" else 400) * last)
+    spend(cells * _OF_A_CELL)
     if order == "both":
         gaps = (np.arange(-last, last + 1) + (0.5 if shifted else 0.0)) * step
         half = np.abs(gaps) / 2
@@ -238,11 +241,11 @@ def _log_sum(mass: Array, rate: float) -> tuple[float, float, float]:
 
 def _folded(mass: Array, count: int, rate: float, window: tuple[int, int]) -> _Fold:
     start, points = window
+    spend((len(mass) + points) * _OF_A_PLACE)
     norm, _, spread = _log_sum(mass, rate)
     with np.errstate(divide="ignore"):
         weights = np.exp(np.log(mass) + rate * np.arange(len(mass)) - norm)
     weights = np.bincount(np.arange(len(weights)) % points, weights=weights, minlength=points)
-    spend(200 * points)
     spectrum = np.fft.rfft(weights)
     eta = 16 * _U * math.log2(points)
     off = eta * math.sqrt(points) * math.sqrt(float((weights**2).sum()))
@@ -277,13 +280,13 @@ def _window(mass: Array, count: int, rate: float) -> tuple[int, int]:
     return math.floor(low), points
 
 
-@lru_cache(maxsize=4)  # curves of up to 32 MB
+@lru_cache(maxsize=2)  # curves of up to 32 MB
 def _upper(rate: float, mu: float, order: str, count: int, step: float, tilt: float) -> Curve:
     lowest, blur, (_, most, least, _) = _cells(rate, mu, order, step, False)
     return spread_sum(lowest, blur, most, least, count, step, tilt)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def _lower(rate: float, mu: float, order: str, count: int, step: float, tilt: float) -> Curve:
     _, _, (first, _, _, second) = _cells(rate, mu, order, step, True)
     return numbered_sum(first, second, count, step, tilt)

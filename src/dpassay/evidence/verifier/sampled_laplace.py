@@ -134,7 +134,7 @@ def _cells(rate: float, shift: float, order: str, step: float, around: bool) -> 
     if not (top - bottom) / step <= _MOST:
         raise CertificateError("the grid's step must divide a loss into cells, and not into too many")
     cells = round((top - bottom) / step) + 1 if around else max(1, math.ceil((top - bottom) / step))
-    spend(100 * cells)
+    spend(900 * cells)
     rises = bottom + step * (np.arange(cells - 1) + (0.5 if around else 1.0))
     ratios = zero - math.log(rate) + rises + np.log1p(-np.exp(-rises))  # ln of both laws' ratio, if it takes part
     t = np.concatenate([[0.0], np.clip((ratios + shift) / 2, 0.0, shift), [shift]])
@@ -165,7 +165,7 @@ def _opposite_cells(rate: float, shift: float, step: float, around: bool) -> tup
     if not top / step <= _MOST / 2:
         raise CertificateError("the grid's step must divide a loss into cells, and not into too many")
     half = round(top / step) + 1 if around else max(1, math.ceil(top / step))
-    spend(200 * half)
+    spend(1800 * half)
     rises = bottom + step * (np.arange(half - 1) + (0.5 if around else 1.0))
     ratios = zero - math.log(rate) + rises + np.log1p(-np.exp(-rises))
     t = np.concatenate([[0.0], np.clip((ratios + shift) / 2, 0.0, shift), [shift]])
@@ -203,7 +203,7 @@ def _noise(shift: float, copies: int, pieces: int, around: bool) -> tuple[Array,
         one[0] += math.exp(-shift) / 2
         one[-1] += 0.5
     with_it, without = one, one[::-1]
-    spend(copies * copies * len(one) * len(one))
+    spend(2 * copies * copies * len(one) * len(one) + 900 * copies * len(one))
     for _ in range(copies - 1):
         with_it, without = np.convolve(with_it, one), np.convolve(without, one[::-1])
     return np.linspace(-shift * copies, shift * copies, len(with_it)), with_it, without
@@ -244,13 +244,13 @@ def _all_cells(
     return _cells(rate, shift, order, step, around)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=2)
 def _upper(rate: float, shift: float, order: str, copies: int, count: int, step: float, tilt: float) -> Curve:
     lowest, blur, (_, most, least, _) = _all_cells(rate, shift, order, copies, step, False)
     return spread_sum(lowest, blur, most, least, count, step, tilt)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=2)
 def _lower(rate: float, shift: float, order: str, copies: int, count: int, step: float, tilt: float) -> Curve:
     _, _, (first, _, _, second) = _all_cells(rate, shift, order, copies, step, True)
     return numbered_sum(first, second, count, step, tilt)

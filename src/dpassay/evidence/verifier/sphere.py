@@ -40,7 +40,7 @@ class _Exponent:
         """Bounds on the logarithm of the integral of e to the function from 0 to `end`."""
         if not end > 0:
             return -math.inf, -math.inf
-        spend(1 << 20)
+        spend(10_000_000)
         peak = end if self.convex else self._last(0.0, end, lambda x: self._slope(x) > 0)
         floor = self._value(peak) - _DEEP
         left = 0.0 if self._value(0.0) >= floor else self._last(0.0, peak, lambda x: self._value(x) < floor)

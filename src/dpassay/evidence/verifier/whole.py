@@ -286,7 +286,7 @@ def _tail_sum(size: int, square: Number, epsilon: Number) -> Number:
     doubled = middle(square)
     first = min(last, math.ceil(math.sqrt(110 * doubled)) + 2)
     reach = math.ceil(first + math.sqrt(min(last, 0) ** 2 + 110 * doubled)) + 2
-    spend(reach << 4)
+    spend(20 * reach)
     nearest = max(0, first - reach + 1) if first > 0 else first  # to 0, of all outputs
     top = -float(nearest) * float(nearest) / doubled
     rest, totals = [end(crossing - last) for end in (below, above)], [0.0, 0.0]

@@ -6,18 +6,33 @@ import hashlib
 import io
 import json
 import math
+import os
+import zipfile
+from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.errors import InputError
+from dpassay.errors import CertificateError, InputError
+from dpassay.evidence.verifier.work import spend
 
 Rows = NDArray[np.float64]
+_LONGEST_HEADER = 10_000
 _SHORTEST = 1e-140  # squares of smaller numbers vanish in doubles
+LARGEST_VOCABULARY = 128 << 20  # bytes of a file
+MOST_NUMBERS = 1 << 24  # in all vectors together: 50,000 words of 300 numbers, and some more
+MOST_WORDS = 500_000
+_MOST_ROWS = 8 * MOST_NUMBERS + _LONGEST_HEADER  # bytes of an array, unpacked
+_MOST_TEXT = 32 << 20
+_PIECE = 1 << 20  # numbers
+_MOST_AT_ONCE = 2 << 20  # bytes of an archive
+_OF_A_BYTE, _OF_A_WORD = 5, 1000  # work, as measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,25 +64,23 @@ class Vectors:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the words as a JSON list, the shape as two 64-bit numbers, and the rows as doubles."""
-        words = json.dumps(list(self.words), ensure_ascii=False).encode()
-        shape = b"".join(n.to_bytes(8, "little") for n in self.rows.shape)
-        return hashlib.sha256(words + shape + self.rows.astype("<f8").tobytes()).hexdigest()
+        found = hashlib.sha256(json.dumps(list(self.words), ensure_ascii=False).encode())
+        found.update(b"".join(n.to_bytes(8, "little") for n in self.rows.shape))
+        for piece in self._pieces():
+            found.update(piece.astype("<f8").tobytes())
+        return found.hexdigest()
+
+    def _pieces(self) -> Iterator[Rows]:
+        """Some rows at a time, so that no more memory is needed for more words."""
+        size = max(1, _PIECE // max(1, self.dim))
+        return (self.rows[start : start + size] for start in range(0, len(self.rows), size))
 
     def distances(self, x: int, metric: str) -> tuple[Rows, float]:
         """The distances of all words from one, and how far they may be off: far more than rounding errors."""
-        rows, own = self.rows, self.rows[x]
+        spend(self.rows.size * (30 if metric == "angle" else 10) + self.count * 100)
+        found = np.concatenate([_distances(piece, self.rows[x], metric) for piece in self._pieces()])
         if metric == "angle":
-            if not (abs(rows).max(axis=1) > _SHORTEST).all():
-                raise InputError("a vector of zeros, or one that is too short, has no angle")
-            rows = rows / np.sqrt((rows**2).sum(axis=1, keepdims=True))
-            own = rows[x]
-            apart, opposite = (np.sqrt(((rows + sign * own) ** 2).sum(axis=1)) for sign in (-1, 1))
-            return 2 * np.arctan2(apart, opposite), (self.dim + 20) * 2.0**-48
-        differences = abs(rows - own)
-        if metric == "l2":
-            found = np.sqrt((differences**2).sum(axis=1))
-        else:
-            found = differences.sum(axis=1) if metric == "l1" else differences.max(axis=1)
+            return found, (self.dim + 20) * 2.0**-48
         return found, (self.dim + 20) * 2.0**-51 * float(found.max()) + 1e-99
 
     def farthest(self, x: int, y: int, metric: str) -> float:
@@ -79,26 +92,45 @@ class Vectors:
         return float(measured[1]) + 2 * error
 
 
+def _distances(rows: Rows, own: Rows, metric: str) -> Rows:
+    """The distances of some rows from one."""
+    if metric == "angle":
+        if not (abs(rows).max(axis=1) > _SHORTEST).all():
+            raise InputError("a vector of zeros, or one that is too short, has no angle")
+        rows, own = (each / np.sqrt((each**2).sum(axis=-1, keepdims=True)) for each in (rows, own))
+        apart, opposite = (np.sqrt(((rows + sign * own) ** 2).sum(axis=1)) for sign in (-1, 1))
+        return np.asarray(2 * np.arctan2(apart, opposite))
+    differences = abs(rows - own)
+    if metric == "l2":
+        return np.asarray(np.sqrt((differences**2).sum(axis=1)))
+    return np.asarray(differences.sum(axis=1) if metric == "l1" else differences.max(axis=1))
+
+
 def read_vectors(path: str | Path, count: int) -> Vectors:
-    """The first words of a file and their rows."""
+    """The first words of a file and their rows; a file that is too large is refused before it is read."""
+    if count > MOST_WORDS:
+        raise InputError(f"the vocabulary is too large: at most {MOST_WORDS:,} words can be checked")
     try:
-        content = Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            begin, size = file.read(9), os.fstat(file.fileno()).st_size
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    if size > LARGEST_VOCABULARY:
+        raise InputError(f"{path} is too large: a vocabulary has at most {LARGEST_VOCABULARY >> 20} MB")
+    spend(size * _OF_A_BYTE)
     try:
-        if content[:2] == b"PK":
-            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                words, rows = [str(word) for word in arrays["words"]], arrays["vectors"]
-        elif content[8:9] == b"{":
-            words, rows = _tensors(content)
+        if begin[:2] == b"PK":
+            words, rows = _archive(path, count)
         else:
-            words, rows = _lines(content.decode("utf-8"), count)
-        rows = np.asarray(rows, dtype=np.float64)[:count]
+            words, rows = (_tensors if begin[8:] == b"{" else _lines)(_content(path, size), count)
+        _allow(min(count, len(rows)) * int(np.prod(np.shape(rows)[1:], dtype=float)))
+        spend(count * _OF_A_WORD)
+        rows = np.asarray(rows[:count], dtype=np.float64)
         if rows.ndim != 2 or len(words) < len(rows) or not np.isfinite(rows).all() or len(rows) < 2:
             raise ValueError("its words and vectors do not fit together")
-        if abs(rows).max() > 1e100:
+        if max(rows.max(), -rows.min()) > 1e100:
             raise ValueError("it has numbers beyond 1e100")
-    except InputError:
+    except (InputError, CertificateError):
         raise
     except Exception as error:  # any kind that a damaged file causes
         raise InputError(f"{path} cannot be read as a vocabulary: {error}"[:300]) from None
@@ -108,30 +140,95 @@ def read_vectors(path: str | Path, count: int) -> Vectors:
     return found
 
 
-def _lines(text: str, count: int) -> tuple[list[str], list[list[float]]]:
-    lines = [line.rstrip() for line in text.split("\n") if line.strip()]
-    head = lines[0].split()
-    if len(head) == 2 and head[0].isdecimal() and head[1].isdecimal() and len(lines) > 1:
-        lines, dim = lines[1:], int(head[1])
+def _allow(numbers: float) -> None:
+    if numbers > MOST_NUMBERS:
+        raise InputError(f"the vocabulary is too large: at most {MOST_NUMBERS:,} numbers can be checked")
+
+
+def _content(path: str | Path, size: int) -> bytes:
+    with Path(path).open("rb") as file:
+        return file.read(size)
+
+
+class _InPieces(io.FileIO):
+    """A file of which no more than a piece is read at once: a directory of members that is longer is refused."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        found = super().read(_MOST_AT_ONCE + 1 if size is None or size < 0 else min(size, _MOST_AT_ONCE + 1)) or b""
+        if len(found) > _MOST_AT_ONCE:
+            raise InputError("the vocabulary is too large: its archive has too many members")
+        return found
+
+
+def _archive(path: str | Path, count: int) -> tuple[list[str], Any]:
+    """The two arrays of an npz file. What a member says of its own size is checked while it is unpacked."""
+    with _InPieces(path) as file, zipfile.ZipFile(file) as archive:
+        words, rows = (_array(archive, name, most) for name, most in (("words", _MOST_TEXT), ("vectors", _MOST_ROWS)))
+    return [str(word) for word in words[:count]], rows
+
+
+def _array(archive: zipfile.ZipFile, name: str, most: int) -> NDArray[Any]:
+    """One array, of at most so many bytes."""
+    try:
+        member = archive.getinfo(f"{name}.npy")
+    except KeyError:
+        member = archive.getinfo(name)
+    too_large = InputError(f"the vocabulary is too large: its {name} may have at most {most >> 20} MB unpacked")
+    if member.file_size > most:
+        raise too_large
+    data = bytearray()
+    with archive.open(member) as file:
+        while piece := file.read(_MOST_AT_ONCE // 2):
+            data += piece
+            if len(data) > most:
+                raise too_large
+    spend(len(data) * _OF_A_BYTE)
+    start = io.BytesIO(bytes(data[:_LONGEST_HEADER]))
+    version = np.lib.format.read_magic(start)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, in_columns, kind = read(start, max_header_size=_LONGEST_HEADER)
+    if kind.hasobject or math.prod(shape) * kind.itemsize != len(data) - start.tell():
+        raise ValueError(f"its {name} are not what they say they are")
+    return np.frombuffer(data, kind, offset=start.tell()).reshape(shape, order="F" if in_columns else "C")
+
+
+def _lines(content: bytes, count: int) -> tuple[list[str], Rows]:
+    """A line for each word; a byte of a text takes several times as long as one of an array."""
+    spend(len(content) * 10 * _OF_A_BYTE)
+    lines = (line for line in (raw.decode("utf-8").rstrip() for raw in io.BytesIO(content)) if line.strip())
+    first = next(lines)
+    head = first.split()
+    if len(head) == 2 and head[0].isdecimal() and head[1].isdecimal() and (second := next(lines, None)) is not None:
+        first, dim = second, int(head[1])
     else:
         dim = len(head) - 1
-    words, rows = [], []
-    for line in lines[:count]:
+    if dim < 1 or dim > len(content):
+        raise ValueError("its first line has no numbers")
+    words: list[str] = []
+    numbers = array("d")
+    for line in chain([first], lines):
+        if len(words) == count:
+            break
         parts = line.split() if "\t" in line else line.split(" ")
         words.append(" ".join(parts[:-dim]))
-        rows.append([float(part) for part in parts[-dim:]])
-        if len(parts) <= dim or not math.isfinite(math.fsum(rows[-1])):
+        row = [float(part) for part in parts[-dim:]]
+        if len(parts) <= dim or not math.isfinite(math.fsum(row)):
             raise ValueError(f"the line of {words[-1]!r:.40} cannot be read")
-    return words, rows
+        numbers.extend(row)
+        _allow(len(numbers))
+    return words, np.frombuffer(numbers, dtype=np.float64).reshape(len(words), dim)
 
 
-def _tensors(content: bytes) -> tuple[list[str], Any]:
+def _tensors(content: bytes, _: int) -> tuple[list[str], Any]:
     start = 8 + int.from_bytes(content[:8], "little")
+    if start > _MOST_TEXT // 2:
+        raise InputError(f"the vocabulary is too large: its words may have at most {_MOST_TEXT >> 21} MB")
+    spend(start * 10 * _OF_A_BYTE)
     header = json.loads(content[8:start])
     words = json.loads(header.pop("__metadata__")["words"])
     (about,) = [table for table in header.values() if len(table["shape"]) == 2]
     first, last = about["data_offsets"]
-    data = content[start + first : start + last]
+    data = memoryview(content)[start + first : start + last]
     kinds = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
     rows = np.frombuffer(data, dtype=kinds[about["dtype"]])
     if about["dtype"] == "BF16":

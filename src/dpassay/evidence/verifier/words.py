@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpassay.errors import CertificateError, InputError
 from dpassay.evidence.verifier.reading import LARGEST_FILE
 from dpassay.evidence.verifier.word_vectors import Vectors, read_vectors
+from dpassay.evidence.verifier.work import spend
 
 SCHEMA = "dpassay/word-certificate/1"
 MOST_FOR_ALL_PAIRS = 1_000  # words of a proof that goes through all of them
@@ -39,6 +40,7 @@ _EVIDENCE = {
     "all pairs": {"kind", "at_most"},
 }
 _PARAMETERS = {"santext": {"distance"}, "tem": {"distance", "gamma", "far"}, "custext": {"K"}}
+_OF_A_WORD = 1000  # work of a law, a rule or an order, as measured
 Row = NDArray[np.float64]
 
 
@@ -180,6 +182,7 @@ class _Certificate:
 
     def _law(self, x: int, vectors: Vectors) -> tuple[Row, float]:
         """ln P(y|x) of all words y, and how far it may be off."""
+        spend(vectors.count * _OF_A_WORD)
         if x < 0 or self.rule_of(vectors.words[x], vectors) == "replaced":
             return np.full(vectors.count, -math.log(vectors.count)), 2.0**-40
         half = float(self.own) / 2
@@ -202,6 +205,7 @@ class _Certificate:
         free = list(range(vectors.count))
         group: list[int] = []
         while x not in group:
+            spend(3 * vectors.count * _OF_A_WORD)
             apart, _ = vectors.distances(free[0], "l2")
             group = sorted(free, key=lambda n: (float(apart[n]), n))[: self.parameters["K"]]
             taken = set(group)
@@ -214,6 +218,7 @@ class _Certificate:
 
     def _triangle(self, vectors: Vectors) -> str:
         given_away = any(rule in ("copied", "dropped") for rule in self.rules.values())
+        spend(vectors.count * _OF_A_WORD)
         replaced = any(self.rule_of(word, vectors) == "replaced" for word in vectors.words)
         _require(not given_away and not replaced, "a rule treats some words in another way")
         fits = self.name in ("santext", "tem") and self.parameters["distance"] == self.metric
@@ -234,6 +239,7 @@ class _Certificate:
         logs = np.array([law for law, _ in laws])
         _require(bool(np.isfinite(logs).all()), "some outputs are impossible for some words")
         room = 2 * max(error for _, error in laws)
+        spend(len(logs) * (vectors.rows.size + 4 * logs.size))
         treated = np.array([self.rule_of(word, vectors) == "replaced" for word in vectors.words])
         for x, row in enumerate(logs):
             losses = (row - logs).max(axis=1) + room
@@ -251,6 +257,7 @@ class _Certificate:
 
 def _normalised(scores: Row, error: float, count: int) -> tuple[Row, float]:
     """Scores as ln P, and how far these may be off; sums and logarithms are far more accurate than that."""
+    spend(len(scores) * _OF_A_WORD)
     finite = scores[np.isfinite(scores)]
     top, size = float(finite.max()), float(abs(finite).max())
     total = math.fsum(math.exp(score - top) for score in finite.tolist())

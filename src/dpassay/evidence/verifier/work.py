@@ -1,8 +1,9 @@
 """How much a certificate may cost to check: 30 seconds and 500 MB at most, whatever is in the file.
 
-Work is counted in products of doubles, and refused before it is done. Every number of 60 digits counts itself when it
-is made; what is done in doubles, and what is kept in lists or tables, is counted by `spend` and `make_room` before
-anything is allocated.
+Work is counted in nanoseconds of a slow processor, and refused before it is done. Every number of 60 digits counts
+itself when it is made; what is done in doubles, and what is kept in lists or tables, is counted by `spend` and
+`make_room` before anything is allocated. What is counted is a bound on the time of each kind of step, measured with
+files that consist of this kind alone, with some room to spare.
 """
 
 from collections.abc import Hashable, Iterator
@@ -11,12 +12,15 @@ from contextvars import ContextVar
 
 from dpassay.errors import CertificateError
 
-ALL_WORK = 3 << 31  # products of doubles in one certificate: 30 seconds at most
-OF_A_NUMBER = 1 << 10  # the cost of an operation with 60 digits, in such products
-KEPT_NUMBER = 1 << 13  # the cost of a number with 60 digits that is kept, so that not too many are
+ALL_WORK = 24_000_000_000  # nanoseconds of one certificate, reading it included
+OF_A_NUMBER = 6 << 10  # the cost of an operation with 60 digits
+KEPT_NUMBER = 1 << 16  # the cost of a number with 60 digits that is kept, so that not too many are
 MOST_ROOM = 10 << 23  # doubles of all tables of one bound, of which about two thirds are kept at once
 _LEFT: ContextVar[tuple[list[int], set[Hashable]] | None] = ContextVar("_LEFT", default=None)
-_TOO_LONG = "the evidence of this certificate takes too long to be checked: its grids are too fine"
+_TOO_LONG = (
+    "the evidence of this certificate takes too long to be checked: it is too long, its grids are too fine, or its "
+    "vocabulary is too large"
+)
 
 
 @contextmanager
