@@ -59,6 +59,27 @@ KEPT = [
     Case("query(l2, sqrt(2)) | round | laplace(1)", 2, "query", "2"),
     # A distance just above the width of a step.
     Case("query(l1, 1.0000000000000000000000000000001) | staircase(1, 1, 0.4)", 1, "query", "1"),
+    # A sphere in one dimension is −1 and 1: integers, and none of them is small.
+    Case("normalise(l2) | discrete_laplace(1)", 1, "add-remove-record", "5"),
+    Case("normalise(l2) | discrete_laplace(2)", 1, "user", "1"),
+    Case("normalise(l2) | discrete_gaussian(0.3)", 1, "add-remove-record", "5", "1e-4"),
+    Case("poisson(0.9) | normalise(l2) | discrete_gaussian(0.5) | times(2)", 1, "add-remove-record", "0.1", "0.5"),
+    Case("normalise(l2) | discrete_laplace(1)", 1, "any", "3"),
+    Case("subsample(2, 3) | normalise(l2) | discrete_laplace(1)", 1, "replace-record", "1"),
+    Case("clamp(-2, 3) | normalise(l2) | round | discrete_laplace(1)", 1, "add-remove-record", "5"),
+    # What stands before normalise may leave a part of the sphere only, without the opposites of its vectors.
+    Case("poisson(0.9) | clamp(0, 1.6) | normalise(l2) | onesided(0.5)", 2, "add-remove-record", "1", "0.02"),
+    Case(
+        "poisson(0.01) | clamp(2, 2.5) | normalise(l2) | onesided(0.5, 0.25, 0)", 1, "add-remove-record", "0.1", "0.1"
+    ),
+    Case("poisson(0.5) | squash(sigmoid) | normalise(l2) | onesided(1)", 2, "add-remove-record", "0.3"),
+    Case("poisson(0.5) | clamp(0, 1) | clip(l2, 0.5) | onesided(1)", 2, "add-remove-record", "0.3", "0.1"),
+    Case("poisson(0.9) | minmax | normalise(l2) | onesided(0.5, 0.25, 0)", 2, "add-remove-record", "0.1", "0.1"),
+    # A limit of squash is not attained, so that a jump just there shows nothing.
+    Case("squash(sigmoid) | squash(sigmoid) | round | discrete_laplace(2)", 1, "any", "0.2"),
+    Case("squash(sigmoid) | squash(sigmoid) | round | laplace(1)", 2, "any", "0.2", "0.1"),
+    Case("clamp(0, 9) | squash(tanh) | binary(1, 0) | laplace(1)", 1, "any", "0.2"),
+    Case("clip(l1, 1) | laplace(1) | squash(sigmoid) | squash(sigmoid) | round", 1, "any", "0.2"),
 ]
 
 
@@ -210,6 +231,15 @@ def test_the_enumeration_knows_pure_losses(text: str, neighbours: str, truth: fl
     found = found_in(text, {}, 1, neighbours)
     assert found.pure_at_least == pytest.approx(truth, rel=1e-7)
     assert found.pure_tried() == pytest.approx(truth, rel=1e-7)
+
+
+@pytest.mark.parametrize("noise", ["exponential", "laplace"])
+@pytest.mark.parametrize(("scale", "norm", "moved"), [(1, "linf", 2), (0.25, "linf", 2), (1, "l1", 1)])
+def test_the_enumeration_shows_no_more_than_noisy_max_loses(noise: str, scale: float, norm: str, moved: int) -> None:
+    """P(the lower one of two scores wins) is e^(−t)/2 or (2 + t)e^(−t)/4, whose logarithms fall by at most 1 per t."""
+    found = found_in(f"query({norm}, 1) | noisymax({noise}, {scale})", {}, 2, "query")
+    assert found.pure_at_least <= moved / scale * (1 + 1e-12)
+    assert found.pure_at_least >= moved / scale * (1 - 1e-12 if noise == "exponential" else 0.9)
 
 
 def test_the_enumeration_finds_a_diagonal_beside_opposite_records() -> None:

@@ -54,14 +54,6 @@ def carried(stages: Sequence[Stage], pair: Pair) -> Pair | None:
     return pair
 
 
-def moved_inwards(pair: Pair) -> Pair:
-    """Both vectors a little nearer to 0."""
-    return Pair(tuple(replace(b, x=b.x * _LESS, y=b.y * _LESS) for b in pair.blocks))
-
-
-_LESS = 1 - iv.mpf(2) ** -20
-
-
 def _alike(x: Number, y: Number) -> bool:
     return bool(x.a == x.b == y.a == y.b)
 

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from dpassay.core.numbers import ZERO, Number, maximum, middle, number
+from dpassay.exact.carried import JUMPS, carried
 from dpassay.exact.loss_components import GaussianLoss, LaplaceLoss, LossComponent
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.exact.sampled_laplace import SampledLaplaceLoss
@@ -61,7 +62,11 @@ def record_losses(pipeline: Pipeline, record: Array) -> tuple[PrivacyLoss, ...]:
         return ()  # these state what a record can be, and do not make it so
     if any(getattr(each, "function", None) for each in before):
         return ()
-    moved = np.asarray(run(before, record[None, :], np.random.default_rng(0))[0], dtype=float)
+    if any(isinstance(each, JUMPS) for each in before):  # doubles may lie on the other side of a jump
+        pair = carried(before, Pair.of(record, record))
+        moved = record * 0 if pair is None else pair.first
+    else:
+        moved = np.asarray(run(before, record[None, :], np.random.default_rng(0))[0], dtype=float)
     if not np.isfinite(moved).all() or not moved.any():
         return ()
     rate = number(1) if steps.sampling is None else pipeline.stages[0].rate

@@ -146,11 +146,17 @@ class Setting:
         vectors = [v for v in (sets.records.first, sets.records.second) if v.any()]
         return sphere or all(region.contains(vector, 1e-6) for vector in vectors)
 
-    def in_order(self, candidate: Candidate, profile: PrivacyProfile) -> bool:
-        """Whether the order of the two data sets does not matter, or the record is in the first one."""
-        if profile.noise is None or isinstance(profile.noise, _EVEN) or isinstance(self.sampling, Subsample):
+    def in_order(self, profile: PrivacyProfile) -> bool:
+        """Whether both orders of the two values are possible with the record in the first data set, or show the same.
+
+        A record replaced can be either one. Added to others it can be a vector or its opposite, where all of a ball or
+        of a sphere is reached and not only a part of it.
+        """
+        if profile.noise is None or isinstance(profile.noise, _EVEN) or not isinstance(self.sampling, Poisson):
             return True
-        return self.small_records() or candidate.data_sets is not None
+        outputs = self.pipeline.output_regions()[self.noises[0]]
+        inner = outputs.region.region if isinstance(outputs.region, Repeated) else outputs.region
+        return outputs.exact and isinstance(inner, Ball | Intersection | Everything | Sphere)
 
     def holds(self, premise: Premise, candidate: Candidate, profile: PrivacyProfile) -> bool:
         """Whether a premise of a lower bound holds."""
@@ -163,7 +169,7 @@ class Setting:
             Premise.UNBOUNDED: self.unbounded,
             Premise.PLACED: lambda: self.placed(candidate),
             Premise.DATA_SETS: lambda: candidate.data_sets is not None,
-            Premise.IN_ORDER: lambda: self.in_order(candidate, profile),
+            Premise.IN_ORDER: lambda: self.in_order(profile),
             Premise.SMALL_RECORDS: self.small_records,
             Premise.COMMON_OUTPUT: lambda: same_side(candidate.pair),
             Premise.OWN_VALUES: self.own_values,
@@ -233,6 +239,8 @@ def require_premises(pipeline: Pipeline, neighbours: Neighbours, profile: Privac
         sampled = isinstance(setting.sampling, Poisson | Subsample) and not setting.swamped
         if sampled and theorem not in (Theorem.UNBOUNDED, Theorem.NO_NOISE) and candidate.data_sets is None:
             raise _without(theorem, "what sampled records show", frozenset({Premise.DATA_SETS}))
+        if sampled and theorem not in (Theorem.UNBOUNDED, Theorem.NO_NOISE) and not setting.in_order(profile):
+            raise _without(theorem, "what sampled records show", frozenset({Premise.IN_ORDER}))
     for bound in profile.uppers:
         theorem = _inner(bound).theorem
         finite = bound.pure.b < INFINITY or theorem == Theorem.DISCRETE_GAUSSIAN

@@ -5,18 +5,30 @@ from dataclasses import replace
 import numpy as np
 
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import iv
-from dpassay.exact.carried import JUMPS, carried, moved_inwards
+from dpassay.core.numbers import ZERO, Number, iv
+from dpassay.exact.carried import JUMPS, carried
 from dpassay.exact.clamped_pairs import between_limits
 from dpassay.exact.record_sums import adds_a_record, against_no_record, one_record
 from dpassay.pipeline.pipeline import Pipeline, run
-from dpassay.pipeline.regions import Box, Everything, Pair, Region, Repeated, RowBits, Rows
+from dpassay.pipeline.regions import (
+    Ball,
+    Box,
+    Everything,
+    Intersection,
+    Pair,
+    Region,
+    Repeated,
+    RowBits,
+    Rows,
+    SensitivityBall,
+)
 from dpassay.pipeline.stages.base import NoiseStage
 from dpassay.pipeline.stages.binary import Binary
 from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.query import PersonRows
 
 INF = float("inf")
+_LITTLE, _MORE = iv.mpf("1e-8"), iv.mpf(2) ** -20
 
 
 def sources(pipeline: Pipeline, position: int) -> tuple[int, list[Pair]]:
@@ -51,7 +63,8 @@ def pushed_pairs(pipeline: Pipeline, position: int, neighbours: Neighbours) -> l
     for source in found:
         x, y = run(between, np.stack([source.first, source.second]), rng)
         if jumps or (np.all(x == np.rint(x)) and np.all(y == np.rint(y))):  # integers must be certain
-            known = [pair for one in (source, moved_inwards(source)) if (pair := carried(between, one)) is not None]
+            tried = (source, *_nearer(regions[start].region, source))
+            known = [pair for one in tried if (pair := carried(between, one)) is not None]
             pairs += [one_record(pair, neighbours.count) if added else pair for pair in known[: 2 if jumps else 1]]
             if jumps or known:
                 continue
@@ -71,12 +84,29 @@ def _clamped_rows(pipeline: Pipeline, position: int) -> bool:
 def _inwards(region: Region, pair: Pair) -> Pair:
     """A pair moved a little towards the middle of its region, whose limits may never be reached."""
     inner = region.region if isinstance(region, Repeated) else region
-    if not isinstance(inner, Box) and not (isinstance(inner, Rows) and inner.limits is not None):
-        return pair
+    limited = isinstance(inner, Box) or (isinstance(inner, Rows) and inner.limits is not None)
+    return _towards_middle(inner, pair, _LITTLE) if limited else pair
+
+
+def _nearer(region: Region, pair: Pair) -> list[Pair]:
+    """The pair once more, clearly away from where a jump may be just at the border; none if it would leave the region.
+
+    What is convex around 0 contains vectors nearer to 0. A box, for example of what a squash puts out, need not.
+    """
+    inner = region.region if isinstance(region, Repeated) else region
+    known = isinstance(inner, Ball | Intersection | SensitivityBall | Everything | Box | Rows)
+    return [_towards_middle(inner, pair, _MORE)] if known else []
+
+
+def _towards_middle(region: Region, pair: Pair, share: Number) -> Pair:
+    """Both vectors moved towards the middle of a region by a share of the way; it is 0 if there are no limits."""
     blocks = []
     for block in pair.blocks:
-        low, high = inner.limits if isinstance(inner, Rows) and inner.limits else (block.x, block.y)
-        centre = (low + high) / 2
-        x, y = (centre + (value - centre) * (1 - iv.mpf("1e-8")) for value in (block.x, block.y))
+        centre = ZERO
+        if isinstance(region, Box):
+            centre = (block.x + block.y) / 2
+        elif isinstance(region, Rows) and region.limits is not None:
+            centre = (region.limits[0] + region.limits[1]) / 2
+        x, y = (centre + (value - centre) * (1 - share) for value in (block.x, block.y))
         blocks.append(replace(block, x=x, y=x if block.same else y))
     return Pair(tuple(blocks))

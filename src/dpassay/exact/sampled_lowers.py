@@ -134,9 +134,14 @@ def _by_difference(one: PrivacyProfile, drawn: Drawn) -> Lowers:
 
 
 def _both_orders(one: PrivacyProfile, drawn: Drawn) -> bool:
-    """Whether a record and its opposite can be added, or two records replace each other."""
+    """Whether a record and its opposite can be added, or two records replace each other.
+
+    The opposite of a vector in a ball lies in it too, and on a sphere; but not in a part of it, of which the ball or
+    the sphere is only an outer bound.
+    """
     region = one.region.region if isinstance(one.region, Repeated) else one.region
-    return bool(drawn.size) or isinstance(region, SensitivityBall | Intersection | Everything)
+    opposites = drawn.outputs.exact and isinstance(region, SensitivityBall | Intersection | Everything)
+    return bool(drawn.size) or opposites
 
 
 def _difference(pair: Pair, drawn: Drawn) -> DataSets:

@@ -80,6 +80,49 @@ def zcdp(value):
             claim("counts(l1,1) | normalise | vmf(1)", "1.5", dim=2, **QUERY),
             lower("sphere", 2, "1.9", [block(1, -1), block(0, 0)]),
         ),
+        # One number, normalised, is −1 or 1 (or 0): integers, and ε is 1, 2 if two records are added.
+        *(
+            (claim(f"normalise(l2) | {between}discrete_laplace(1)", 3, **relation), step)
+            for between, noise, copies in (("", 1, 1), ("repeat(2) | ", 2, 2), ("clip(l2, 1) | ", 2, 1))
+            for relation in (ADDED, REPLACED, GROUP)
+            for step in (
+                lower("discrete-laplace", noise, "inf", [block("0.25", "-0.25", copies)]),
+                lower("discrete-laplace", noise, "inf", [block("0.5", 0, copies)]),
+                lower("discrete-laplace", noise, "inf", [block("0.7", "-0.3", copies)], at=noise),
+            )
+        ),
+        (  # sums of one-hot vectors are integers, as are their copies
+            claim("onehot(2) | repeat(2) | discrete_laplace(1)", 3, **ADDED),
+            lower("discrete-laplace", 2, "inf", [block("0.5", 0, 2), block(0, 0, 2)]),
+        ),
+        (
+            claim("normalise(l2) | discrete_gaussian(0.3)", 5, "0.5", **ADDED),
+            shown("discrete-gaussian", 1, 5, "0.99", [block("0.25", "-0.25")]),
+        ),
+        (
+            claim("poisson(0.9) | normalise(l2) | discrete_gaussian(0.5) | times(2)", "0.1", "0.9", **ADDED),
+            shown("poisson", 2, "0.1", "0.98", [block("0.25", "-0.25")]),
+        ),
+        # Behind the sigmoid of the sigmoid a number is above 1/2, which it approaches only: always rounded to 1.
+        *(
+            (
+                claim("squash(sigmoid) | squash(sigmoid) | round | discrete_laplace(2)", "0.2"),
+                lower("discrete-laplace", 3, "0.49", [block(x, y)], at=at),
+            )
+            for at, x, y in (
+                (3, 1, 0),
+                (2, "0.7", "0.5"),
+                (2, "0.7", "0.4999"),
+                (1, "0.5", 0),
+                (1, "0.5", "-0.01"),
+                (0, 5, "-1e9"),
+                (0, 5, "-1e100"),
+            )
+        ),
+        (
+            claim("clamp(0, 9) | squash(tanh) | binary(1, 0) | laplace(1)", "0.2"),
+            lower("laplace", 3, "0.9", [block(1, 0)], at=2),
+        ),
         # Noise between limits has a smaller divergence than noise without: 2.088, and 1.04 for zCDP at that order.
         (
             guaranteed("clamp(-1,1) | bounded_laplace(1,-1,1)", renyi("2.2"), dim=2),

@@ -84,5 +84,52 @@ def test_a_loss_of_both_orders_is_not_amplified_unless_both_occur():
     """Exponential noise reveals records below others; records from 0 to 1 only raise the sum."""
     text = "poisson(0.5) | clamp(0, 1) | onesided(1)"
     certificate = sealed("refuted", claim(text, 1, **ADDED), lower("one-sided", 2, "inf", [block(1, 0)]))
-    with pytest.raises(CertificateError, match="depends on which data set has the record"):
+    with pytest.raises(CertificateError, match="the sum with the record comes first"):
         verify(certificate)
+
+
+# Where only a part of a ball or of a sphere is reached, the opposite of a record is not one.
+@pytest.mark.parametrize(
+    ("text", "claimed", "step"),
+    [
+        (  # at most 0.7458 is true
+            "poisson(0.9) | clamp(0, 1.6) | normalise(l2) | onesided(0.5)",
+            ("1", "0.8"),
+            shown("one-sided", 3, "1", "0.84", [block(1, 0, 2)], at=2),
+        ),
+        (  # all records are 1, and 0.0025 is true
+            "poisson(0.01) | clamp(2, 2.5) | normalise(l2) | onesided(0.5, 0.25, 0)",
+            ("0.1", "0.005"),
+            shown("mixture", 3, "0.1", "0.0089", [block("2.4", "2.1")], at=2),
+        ),
+        (  # the density ratio of a sum with the record is at most (1 + e^√2)/2, and no output is impossible
+            "poisson(0.5) | squash(sigmoid) | normalise(l2) | onesided(1)",
+            ("3", "0"),
+            lower("one-sided", 3, "inf", [block("0.5", "0.25", 2)], at=2),
+        ),
+        (
+            "poisson(0.5) | clamp(0, 1) | clip(l2, 0.5) | onesided(1)",
+            ("3", "0"),
+            lower("one-sided", 3, "inf", [block(1, 0, 2)], at=2),
+        ),
+        (
+            "poisson(0.5) | minmax | normalise(l2) | onesided(1)",
+            ("3", "0"),
+            lower("one-sided", 3, "inf", [block(1, 0), block(0, 1)], at=2),
+        ),
+    ],
+)
+def test_a_part_of_a_sphere_has_no_opposites(text, claimed, step):
+    dim = sum(block["count"] for block in step["pair"])
+    certificate = sealed("refuted", claim(text, *claimed, dim=dim, **ADDED), step)
+    with pytest.raises(CertificateError, match="the sum with the record comes first"):
+        verify(certificate)
+
+
+def test_a_whole_sphere_has_opposites():
+    certificate = sealed(
+        "refuted",
+        claim("poisson(0.5) | normalise(l2) | onesided(1)", 3, dim=2, **ADDED),
+        lower("one-sided", 2, "inf", [block(1, 0), block(0, 0)], at=1),
+    )
+    assert verify(certificate).verdict == "refuted"

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from dpassay.core.numbers import ZERO, iv, number
-from dpassay.exact.carried import carried, moved_inwards
+from dpassay.exact.carried import carried
 from dpassay.pipeline.pair import Block, Pair
 from dpassay.pipeline.parser import parse
 
@@ -59,9 +59,3 @@ def test_bits_of_several_coordinates_come_in_order():
     found = carried(parse("binary(2, 0)", dim=3).stages, pair)
     assert found.first.tolist() == [0, 0, 1, 0, 0, 1, 0, 0, 0]
     assert found.second.tolist() == [0, 0, 0, 0, 0, 0, 0, 1, 1]
-
-
-def test_a_pair_moved_inwards_is_nearer_to_zero():
-    pair = Pair((Block(number("0.3"), -number("0.3"), 1),))
-    near = moved_inwards(pair)
-    assert 0 < near.distance(1).b < pair.distance(1).a

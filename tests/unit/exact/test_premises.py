@@ -18,7 +18,7 @@ from dpassay.exact.premises import require_premises
 from dpassay.exact.profile import Candidate, PrivacyProfile
 from dpassay.exact.profile_bounds import PairBound, PureBound
 from dpassay.exact.sampled_pairs import sampled
-from dpassay.pipeline.distributions import Laplace
+from dpassay.pipeline.distributions import Laplace, OneSided
 from dpassay.pipeline.pair import Block, Pair
 
 ROOT = Path(__file__).parents[3]
@@ -75,6 +75,18 @@ def test_other_records_move_sums_of_balls_and_not_of_spheres(text, holds):
     else:
         with pytest.raises(DpassayError, match="without its premises"):
             judged(pipeline, candidate, relation="add-remove-record", dim=2)
+
+
+@pytest.mark.parametrize(("text", "holds"), [("normalise(l2)", True), ("clamp(0, 1) | normalise(l2)", False)])
+def test_both_orders_need_a_record_and_its_opposite(text, holds):
+    record = Pair((Block(number(1), number(0), 1), Block(number(0), number(0), 1)))
+    bound = sampled(additive_bound(OneSided(number(1)), record), number("0.5"))
+    candidate = Candidate(record, bound, added(record))
+    if holds:
+        assert judged(f"poisson(0.5) | {text} | onesided(1)", candidate, relation="add-remove-record", dim=2)
+    else:
+        with pytest.raises(DpassayError, match="the sum with the record comes first"):
+            judged(f"poisson(0.5) | {text} | onesided(1)", candidate, relation="add-remove-record", dim=2)
 
 
 def test_limits_of_values_bound_no_sums():

@@ -315,3 +315,32 @@ def test_answers_that_cannot_move_lose_nothing():
     verdict = check("counts(l1, 0.5) | discrete_gaussian(1)", epsilon=1, delta="1e-5", dim=2)
     assert verdict.bounds.delta.upper == 0
     assert verify(certify(verdict)).ok
+
+
+# One number, normalised, is −1 or 1, or 0 if it was 0.
+@pytest.mark.parametrize(
+    "before", ["normalise", "clamp(-2, 3) | normalise", "normalise | clip(l2, 1)", "round | normalise"]
+)
+@pytest.mark.parametrize(
+    ("neighbours", "shift"), [("any", 2), ("replace-record", 2), ("add-remove-record", 1), ("user", 1), ("group(3)", 3)]
+)
+def test_one_number_that_is_normalised_is_whole(before: str, neighbours: str, shift: int) -> None:
+    text = f"{before} | discrete_laplace(2)"
+    pure = analyse(parse(text, 1), Neighbours(neighbours)).pure
+    assert down(pure) == up(pure) == shift / 2
+    for epsilon, word in ((shift * 0.5, "proven"), (shift * 0.499, "refuted")):
+        assert verify(certify(check(text, epsilon=epsilon, dim=1, neighbours=neighbours))).verdict == word
+    for epsilon in EPSILONS[1:3]:
+        truth = float(summed_delta(laplace_chances("2"), shift, epsilon))
+        found = check(text, epsilon=epsilon, delta="1e-9", dim=1, neighbours=neighbours).delta
+        assert found.lower <= truth * (1 + 1e-12)
+        assert found.upper >= truth * (1 - 1e-12)
+        assert found.upper - found.lower < 1e-9
+
+
+def test_copies_of_a_sign_are_whole_and_other_numbers_are_not() -> None:
+    for dim, word in ((1, "proven"), (2, "refuted")):
+        text = "normalise | repeat(2) | discrete_laplace(1)"
+        verdict = check(text, epsilon=2, dim=dim, neighbours="add-remove-record")
+        assert verdict.word == word
+        assert verify(certify(verdict)).verdict == word

@@ -69,7 +69,8 @@ def lies_in(pair: Pair, shape: Shape) -> str:
     if shape.kind == "repeated":  # each copy has the same coordinates, grouped together
         if any(block.count % shape.count for block in pair):
             return "its copies differ from one another"
-        return lies_in(tuple(replace(block, count=block.count // shape.count) for block in pair), shape.one)
+        one = replace(shape.one, whole=is_whole(shape))
+        return lies_in(tuple(replace(block, count=block.count // shape.count) for block in pair), one)
     if is_whole(shape) and not all(is_point(v, whole_part(v)) for block in pair for v in (block.x, block.y)):
         return "its values are not whole numbers"
     if shape.kind == "box" and sum(block.count for block in pair if not same(block)) > shape.differing:

@@ -69,9 +69,12 @@ class Use:
         return is_whole(self.place.reaches[first].shape)
 
     def in_order(self) -> bool:
+        """Whether the record can be added, or replaced, the other way round too, or all orders show the same."""
         shape = self.place.reach.shape.one
-        free = self.steps.batch[1] > 1 or shape.kind == "answers" or shape.everything or shape.kind == "repeated"
-        return self.place.noise.name in _ANY_ORDER or free
+        every = self.place.reaches[self.place.position].exact  # not only a part of the ball or of the sphere
+        opposite = every and (shape.kind == "answers" or shape.everything)
+        either = not self.steps.sampled or self.steps.batch[1] > 1
+        return self.place.noise.name in _ANY_ORDER or either or opposite
 
     def _pair(self) -> Pair:
         return carried(self.place.stages[self.step.at : self.place.position], self.step.pair)
@@ -95,17 +98,16 @@ _SENTENCES: Mapping[Test, str] = {
 # For a pair to show what a theorem says, all tests of one of these groups must hold.
 SHOWS: Mapping[str, tuple[tuple[Test, ...], ...]] = {
     "laplace": ((Use.shown,), (Use.between, Use.placed)),
-    **dict.fromkeys(
-        ("gaussian", "one-sided", "sphere", "truncated-laplace", "randomized-response", "staircase"), ((Use.shown,),)
-    ),
+    **dict.fromkeys(("gaussian", "sphere", "truncated-laplace", "randomized-response", "staircase"), ((Use.shown,),)),
+    "one-sided": ((Use.shown, Use.in_order),),
     **dict.fromkeys(("discrete-laplace", "discrete-gaussian"), ((Use.shown,),)),
-    "mixture": ((Use.shown,), (Use.far_out, Use.unbounded)),
+    "mixture": ((Use.shown, Use.in_order), (Use.far_out, Use.unbounded)),
     **dict.fromkeys(("exponential", "noisy-max", "top-k", "bounded-laplace"), ((Use.shown, Use.own_values),)),
     "radial": ((Use.far_out,),),
     "two-noises": ((Use.far_out,), (Use.anywhere,)),
     "unbounded": ((Use.visible, Use.unbounded), (Use.shown, Use.unbounded)),
     "post-processing": ((Use.visible, Use.placed), (Use.far_out,), (Use.anywhere,)),
-    "poisson": ((Use.shown,), (Use.visible,)),
+    "poisson": ((Use.shown, Use.in_order), (Use.visible, Use.in_order)),
     "fixed-size": ((Use.shown, Use.in_order), (Use.visible, Use.in_order)),
     "shuffle": ((Use.shown,), (Use.visible, Use.placed), (Use.far_out,)),
 }

@@ -76,7 +76,8 @@ def _marked(stage: Stage, before: Shape, found: Reach) -> Reach:
     """
     kept = found.shape is before or stage.name == "repeat"
     kept |= stage.name == "clamp" and all(is_point(end, whole_part(end)) for end in stage.numbers.values())
-    whole = stage.name == "round" or "values" in stage.words or (kept and is_whole(before))
+    one_sign = stage.name == "normalise" and before.dim == 1  # −1 and 1, and 0
+    whole = stage.name == "round" or "values" in stage.words or one_sign or (kept and is_whole(before))
     unknown = found.shape.unknown or (before.one.unknown and stage.name not in NOISES)
     if (found.shape.whole, found.shape.unknown) == (whole, unknown):
         return found
@@ -165,6 +166,8 @@ def _every_direction(shape: Shape) -> bool:
     """Whether two vectors of any two directions lie in the set, and neighbours can have them."""
     if shape.kind == "box":
         return _full(shape) and bool(shape.low.b < 0 and shape.high.a > 0)
+    if shape.kind == "sphere":
+        return True
     return bool(shape.balls) and not shape.monotone and not shape.whole  # integers next to each other have few
 
 

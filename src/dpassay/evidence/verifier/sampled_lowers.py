@@ -87,9 +87,12 @@ def _location_free(place: Place, step: Step) -> bool:
 
 
 def _both_orders(steps: Steps, place: Place) -> bool:
-    """Whether a record can also be replaced the other way round, or its opposite can be added."""
-    shape = place.reach.shape.one
-    return steps.batch[1] > 1 or shape.kind == "answers" or shape.everything
+    """Whether a record can also be replaced the other way round, or its opposite can be added.
+
+    Where the set is only known to contain all records, their opposites need not be among them.
+    """
+    shape, exact = place.reach.shape.one, place.reaches[place.position].exact
+    return steps.batch[1] > 1 or (exact and (shape.kind == "answers" or shape.everything))
 
 
 def _located(steps: Steps, place: Place, step: Step) -> list[tuple[Loss, bool]]:

@@ -58,6 +58,8 @@ def whole_shifts(shape: Shape) -> Shifts | None:
     if shape.kind == "repeated":
         inner = whole_shifts(replace(shape.one, whole=True))
         return None if inner is None else {size: count * shape.count for size, count in inner.items()}
+    if shape.kind == "sphere":  # −1 and 1, as only these are integers
+        return {2: 1}
     if shape.kind == "answers":
         near = shape.balls[0]
         if near.p == INFINITE or shape.dim == 1:

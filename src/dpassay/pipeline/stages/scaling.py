@@ -118,9 +118,10 @@ class Normalise(Stage):
     norm: str = "l2"
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """The sphere (and the zero vector, which is never farther from anything)."""
-        whole = before.region.surrounds_zero or isinstance(before.region, Sphere)
-        return OutputRegion(Sphere(ONE, before.region.dim), before.exact and whole)
+        """The sphere (and the zero vector, which is never farther from anything); in one dimension −1 and 1."""
+        region = before.region
+        every_direction = region.surrounds_zero or isinstance(region, Sphere)
+        return OutputRegion(Sphere(ONE, region.dim), before.exact and every_direction, rounded=region.dim == 1)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         unit, _, norm = _in_units(batch, 2)
