@@ -86,8 +86,8 @@ def _chosen(stage: Stage, scores: Array) -> Array:
     # P(the lower score wins): the difference of two exponential noises is Laplace noise, that of two Laplace ones has
     # the tail (2 + t) e^(−t)/4.
     less = np.exp(-gap) / 2 if stage.noise == "exponential" else (2 + gap) * np.exp(-gap) / 4
-    first = np.where(scores[:, 0] < scores[:, 1], less, 1 - less)
-    return np.stack([first, 1 - first], 1)
+    behind = (scores[:, 0] < scores[:, 1])[:, None] == np.array([[True, False]])
+    return np.where(behind, less[:, None], 1 - less[:, None])  # a small one is not what is left of 1
 
 
 def _scores(before: list[Stage], dim: int, level: int) -> Array:
@@ -110,8 +110,9 @@ def finite(stages: list[Stage], steps: int, dim: int, neighbours: str, level: in
     *before, last = stages
     first, bounded = before[0], True
     if first.name in ("category", "hash") and last.name == "flip" and len(before) == 1:
-        k, keep = int(first.k), float(last.keep)  # type: ignore[call-overload,arg-type]
-        laws = np.eye(k) * keep + (1 - np.eye(k)) * (1 - keep) / max(k - 1, 1) if k > 1 else np.ones((1, 1))
+        k = int(first.k)  # type: ignore[call-overload]
+        keep, rest = float(last.keep), float(1 - last.keep)  # type: ignore[arg-type,operator]
+        laws = np.eye(k) * keep + (1 - np.eye(k)) * rest / max(k - 1, 1) if k > 1 else np.ones((1, 1))
     elif first.name in ("onehot", "bloom") and last.name in ("flip", "bits") and len(before) == 1:
         k = int(first.k)  # type: ignore[call-overload]
         ones = 1 if first.name == "onehot" else int(first.hashes)  # type: ignore[call-overload]
