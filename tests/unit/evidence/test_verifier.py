@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from dpassay import CertificateError, InputError, Pipeline, certify, check, save, verify
+from dpassay import CertificateError, InputError, Pipeline, api, certify, check, save, verify
 from dpassay.core.numbers import ONE
 from dpassay.errors import DpassayError
 from dpassay.evidence.verifier import examine
@@ -305,7 +305,12 @@ MISTAKEN = [
 # The names of tests must not hold addresses of functions: two processes would not agree on them.
 @pytest.mark.parametrize(("owner", "name", "mistake", "pipeline", "claim"), MISTAKEN, ids=[m[3] for m in MISTAKEN])
 def test_a_verdict_of_a_mistaken_analysis_is_not_accepted(monkeypatch, owner, name, mistake, pipeline, claim):
+    """It becomes no decided verdict, as `check` asks the verifier; nor a certificate, if `check` did not ask."""
     monkeypatch.setattr(owner, name, mistake)
+    asked = check(pipeline, **{"dim": 1, **claim})
+    assert asked.open
+    assert "no certificate could be written" in asked.reason
+    monkeypatch.setattr(api, "confirmed", lambda verdict: verdict)
     verdict = check(pipeline, **{"dim": 1, **claim})
     assert verdict.word in ("proven", "refuted")
     with pytest.raises(DpassayError, match=rf"cannot show that the claim is {verdict.word}|takes one value"):
