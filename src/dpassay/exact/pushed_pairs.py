@@ -13,6 +13,7 @@ from dpassay.pipeline.pipeline import Pipeline, run
 from dpassay.pipeline.regions import (
     Ball,
     Box,
+    Counted,
     Everything,
     Intersection,
     Pair,
@@ -21,11 +22,13 @@ from dpassay.pipeline.regions import (
     RowBits,
     Rows,
     SensitivityBall,
+    clipped_step,
 )
-from dpassay.pipeline.stages.base import NoiseStage
+from dpassay.pipeline.stages.base import NoiseStage, Stage
 from dpassay.pipeline.stages.binary import Binary
 from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.query import PersonRows
+from dpassay.pipeline.stages.scaling import Clip
 
 INF = float("inf")
 _LITTLE, _MORE = iv.mpf("1e-8"), iv.mpf(2) ** -20
@@ -40,9 +43,19 @@ def sources(pipeline: Pipeline, position: int) -> tuple[int, list[Pair]]:
         pairs = [Everything(region.dim).farthest(1, size) for size in (1, 20)]
     else:
         pairs = [region.farthest(q) for q in (1.0, 2.0, INF)]
+    if isinstance(region, Counted) and start < position:
+        pairs += _before_clip(region, pipeline.stages[start])
     clamps = [stage for stage in pipeline.stages[start:position] if isinstance(stage, Clamp)]
     moved = list(between_limits(region, pairs, clamps[0])) if clamps else []
     return start, [*(_inwards(region, pair) for pair in pairs), *moved]
+
+
+def _before_clip(region: Counted, stage: Stage) -> list[Pair]:
+    """The counts, one apart, that l2 clipping moves farthest apart: docs/proofs/diameters.md, point 20."""
+    if not (isinstance(stage, Clip) and stage.norm == "l2" and region.unit_steps and region.diameter(1).a >= 1):
+        return []
+    step = clipped_step(region.dim, stage.radius)
+    return [] if step is None else [step.pair]
 
 
 def pushed_pairs(pipeline: Pipeline, position: int, neighbours: Neighbours) -> list[Pair]:
@@ -62,7 +75,8 @@ def pushed_pairs(pipeline: Pipeline, position: int, neighbours: Neighbours) -> l
     jumps = any(isinstance(stage, JUMPS) for stage in between)
     for source in found:
         x, y = run(between, np.stack([source.first, source.second]), rng)
-        if jumps or (np.all(x == np.rint(x)) and np.all(y == np.rint(y))):  # integers must be certain
+        whole = isinstance(regions[start].region, Counted)
+        if jumps or whole or (np.all(x == np.rint(x)) and np.all(y == np.rint(y))):  # integers must be certain
             tried = (source, *_nearer(regions[start].region, source))
             known = [pair for one in tried if (pair := carried(between, one)) is not None]
             pairs += [one_record(pair, neighbours.count) if added else pair for pair in known[: 2 if jumps else 1]]

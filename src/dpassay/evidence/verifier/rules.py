@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dpassay.errors import CertificateError
+from dpassay.evidence.verifier.clipped_counts import largest_clipped_step
 from dpassay.evidence.verifier.numbers import (
     INF,
     ONE,
@@ -144,11 +145,14 @@ def _clipped_answers(shape: Shape, new: Shape, exact: bool) -> Reach:
     Two values are then this near, and in the ball.
     """
     near, limit = shape.balls[0], new.balls[0]
+    step = _step(shape, limit)
     if shape.whole or shape.high.b < INF:
         near, exact = replace(near, width=iv.mpf(diameter(shape, near.p).b)), False
+        near = near if step is None else replace(near, p=1.0)
         shape = replace(shape, whole=False, low=-INF, high=INF, balls=(near,))
     if limit.p == 2 != near.p and len(shape.balls) == 1 and diameter(shape, 2.0).b < limit.width.a:
-        stretched = Ball(near.p, near.width * (1 + root(shape.dim, 2.0)) / 2, INF)  # diameters.md, point 19
+        stretch = (1 + root(shape.dim, 2.0)) / 2 if step is None else step  # diameters.md, points 19 and 20
+        stretched = Ball(near.p, near.width * stretch, INF)
         close = (Ball(2.0, diameter(shape, 2.0), limit.radius), stretched)
         return Reach(replace(shape, free=False, monotone=False, balls=close), False)
     exact &= not shape.monotone  # scaled answers may move both ways, but not to any two vectors of the ball
@@ -160,6 +164,16 @@ def _clipped_answers(shape: Shape, new: Shape, exact: bool) -> Reach:
         closer = Ball(near.p, smallest([2 * near.width, limit.width]), radius)
         return Reach(replace(shape, free=False, monotone=False, balls=(closer,)), False)
     return Reach(new, False)
+
+
+def _step(shape: Shape, limit: Ball) -> Number | None:
+    """How far apart in l1 clipping moves counts that differ by one, if neighbours are that many such steps apart."""
+    near = shape.balls[0]
+    single = near.p == 2 and bool((near.width**2).b < 2)
+    counts = shape.whole and len(shape.balls) == 1 and is_infinite(shape.high) and not shape.monotone
+    if limit.p != 2 or not counts or not (near.p == 1 or single or shape.dim == 1):
+        return None
+    return largest_clipped_step(shape.dim, limit.radius)
 
 
 def _every_direction(shape: Shape) -> bool:

@@ -2,6 +2,7 @@
 
 from dpassay.pipeline.pair import Array, Block, Pair, check_dimension, check_positive
 from dpassay.pipeline.regions.base import Region
+from dpassay.pipeline.regions.clipped_counts import clipped_step
 from dpassay.pipeline.regions.discrete import Bits, Categories, Finite, MinMax, OneHot, RowBits, Rows, Sparse
 from dpassay.pipeline.regions.images import Counted, Rounded, Squashed
 from dpassay.pipeline.regions.vector import (
@@ -43,4 +44,5 @@ __all__ = [
     "Squashed",
     "check_dimension",
     "check_positive",
+    "clipped_step",
 ]

@@ -233,6 +233,11 @@ class Counted(Rounded):
         found = [[(level + 1, more), (level, n - more)], [(math.isqrt(most), 1), (0, n - 1)]]
         return found[: 1 if most < 4 else 2], known and most < 4
 
+    @property
+    def unit_steps(self) -> bool:
+        """Whether from one neighbour to the other it takes no more steps of one count than their distance is."""
+        return self.limits is None and (self.p == 1 or self.dim == 1 or (self.p == 2 and self._budget[1] == 1))
+
     def _bound(self, q: float) -> Number:
         """The largest distance that integers can have."""
         most, n = self._budget[1], self.dim

@@ -20,6 +20,7 @@ from dpassay.pipeline.regions import (
     Rows,
     SensitivityBall,
     Sphere,
+    clipped_step,
 )
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.syntax import NORM, NORMS, Parameter, Syntax, positive
@@ -55,7 +56,9 @@ class Clip(Stage):
         if isinstance(region, SensitivityBall):
             return self._of_answers(region, ball, before.exact)
         if isinstance(region, Counted) and (near := iv.mpf(region.diameter(region.p).b)).b > 0:
-            return self._of_answers(SensitivityBall(region.p, near, region.dim), ball, exact=False)
+            step = clipped_step(region.dim, self.radius) if self.norm == "l2" and region.unit_steps else None
+            p = 1.0 if step else region.p
+            return self._of_answers(SensitivityBall(p, near, region.dim), ball, False, step and step.distance)
         if region.largest_norm(p) <= down(self.radius):
             return before
         if isinstance(region, Ball):
@@ -69,8 +72,11 @@ class Clip(Stage):
             return OutputRegion(ball, before.exact)
         return OutputRegion(ball, exact=False)
 
-    def _of_answers(self, region: SensitivityBall, ball: Ball, exact: bool) -> OutputRegion:
-        """l2 clipping never increases an l2 distance; in any norm clipping at most doubles a distance."""
+    def _of_answers(self, region: SensitivityBall, ball: Ball, exact: bool, step: Number | None = None) -> OutputRegion:
+        """l2 clipping never increases an l2 distance; in any norm clipping at most doubles a distance.
+
+        `step`: how far apart in l1 it moves counts that differ by one.
+        """
         if isinstance(region, MonotoneBall):  # scaled answers may move both ways, but not to any two of the ball
             region, exact = SensitivityBall(region.p, region.distance, region.dim), False
         if isinstance(region, ClippedAnswers):  # what another clip does to the other distance is not known
@@ -80,7 +86,9 @@ class Clip(Stage):
                 return OutputRegion(ball, exact)
             return OutputRegion(region, exact)
         if self.norm == "l2":
-            near, stretch = region.diameter(2), (1 + iv.sqrt(iv.mpf(region.dim))) / 2  # diameters.md, point 19
+            near = region.diameter(2)
+            known = step is not None  # diameters.md, points 19 and 20
+            stretch = step if known else (1 + iv.sqrt(iv.mpf(region.dim))) / 2
             other = SensitivityBall(region.p, region.distance * stretch, region.dim)
             if near.b < (2 * self.radius).a:
                 return OutputRegion(ClippedAnswers(2, near, region.dim, other), exact=False)
