@@ -12,7 +12,7 @@ from dpassay.evidence.lower_evidence import lower_evidence, pair_data
 from dpassay.evidence.schema import KINDS
 from dpassay.evidence.upper_evidence import LEVELS, Data, enclosed, point, upper_evidence
 from dpassay.exact.bounded_range import RangeBound
-from dpassay.exact.divergences import largest_rate_shown, pair_losses, rate_orders
+from dpassay.exact.divergences import NEAREST_ORDER, largest_rate_shown, pair_losses, rate_orders
 from dpassay.exact.gaussian_dp import largest_mu_shown, points_below
 from dpassay.exact.measure import Other
 from dpassay.exact.metric import near_pairs
@@ -84,6 +84,10 @@ def other_lower_evidence(
                 for theorem in _LARGEST_LOSS:
                     yield {**theorem, "noise": position, "at": start, "pair": pair_data(pair)}
         return
+    if isinstance(guarantee, RenyiDP | ZCDP):
+        order = guarantee.exact_order if isinstance(guarantee, RenyiDP) else NEAREST_ORDER
+        worst = profile.candidates_at(order)[len(profile.candidates) :]
+        profile = replace(profile, candidates=(*worst, *profile.candidates))
     for shown_at, epsilon, delta in _shown_at(profile, guarantee, value):
         for found in lower_evidence(pipeline, profile, neighbours, epsilon, delta):
             yield {**found, **shown_at}

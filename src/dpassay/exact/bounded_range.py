@@ -5,7 +5,7 @@ minus the smallest difference of scores).
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, log_add, maximum, middle, minimum
@@ -30,6 +30,7 @@ class RangeBound:
     range: Number
     pure: Number
     theorem: Theorem = Theorem.BOUNDED_RANGE
+    least: Number = ZERO  # if no t lies between range − least and least
 
     @property
     def _whole(self) -> Number:
@@ -78,11 +79,19 @@ class RangeBound:
             return self.pure
         less, r = order - 1, self.range
         high, low = 1 - iv.exp(-order * r), 1 - iv.exp(-less * r)
-        top = minimum(self.pure, r + iv.log(less * high / (order * low)))
-        rest = high - low * iv.exp(top - r)
-        if rest.a <= 0:
+        top = minimum(self.pure, self.worst_loss(order))
+        around = (r - self.least, self.least)
+        tops = around if around[0].b < top.a and top.b < around[1].a else (top,)  # it grows up to `top`, and then falls
+        rests = [high - low * iv.exp(top - r) for top in tops]
+        if any(rest.a <= 0 for rest in rests):
             return self.pure
-        return maximum(ZERO, minimum(self.pure, top + iv.log(rest / self._whole) / less))
+        values = [top + iv.log(rest / self._whole) / less for top, rest in zip(tops, rests, strict=True)]
+        return maximum(ZERO, minimum(self.pure, maximum(*values)))
+
+    def worst_loss(self, order: Number) -> Number:
+        """The t with the largest Rényi divergence of an order, if all are possible."""
+        high, low = (1 - iv.exp(-factor * self.range) for factor in (order, order - 1))
+        return self.range + iv.log((order - 1) * high / (order * low))
 
 
 @dataclass(frozen=True)
@@ -104,7 +113,7 @@ class RangeSteps:
 
     def divergence(self, order: Number) -> Number:
         """The sum of the largest Rényi divergences of an order."""
-        return self.each.divergence(order) * self.count
+        return replace(self.each, least=ZERO).divergence(order) * self.count
 
     def best_order(self, epsilon: Number) -> Number:
         """The order that gives nearly the smallest δ(ε)."""

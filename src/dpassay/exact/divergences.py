@@ -23,6 +23,7 @@ from dpassay.exact.whole_loss import DiscreteGaussianLoss
 _MOST_SPLITS = 300
 _CLOSE = 1 + iv.mpf("1e-7")
 _LEAST = 2.0**-24  # the smallest order considered, minus 1
+NEAREST_ORDER = 1 + iv.mpf(_LEAST)
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,10 @@ class Shown:
     at: Number | None = None
 
 
-def pair_losses(profile: PrivacyProfile) -> list[tuple[Candidate, PrivacyLoss]]:
-    """The losses of real pairs, in both directions, that are fully known."""
-    known = ((c, c.bound) for c in profile.candidates if isinstance(c.bound, PairBound))
+def pair_losses(profile: PrivacyProfile, order: Number | None = None) -> list[tuple[Candidate, PrivacyLoss]]:
+    """The losses of real pairs, in both directions, that are fully known; with an order, also of its worst pairs."""
+    candidates = profile.candidates if order is None else profile.candidates_at(order)
+    known = ((c, c.bound) for c in candidates if isinstance(c.bound, PairBound))
     return [(candidate, loss) for candidate, bound in known for loss in bound.losses]
 
 
@@ -54,7 +56,7 @@ def divergence(loss: PrivacyLoss, order: Number) -> Number:
 
 def renyi(profile: PrivacyProfile, order: Number) -> tuple[Shown, Number]:
     """The largest divergence of an order found for a pair, and the bound on that of all pairs."""
-    shown = [Shown(divergence(loss, order), c, order) for c, loss in pair_losses(profile)]
+    shown = [Shown(divergence(loss, order), c, order) for c, loss in pair_losses(profile, order)]
     best = max(shown, key=lambda each: each.value.a, default=Shown(ZERO))
     return best, minimum(INFINITY, *(bound_divergence(bound, order) for bound in profile.uppers))
 
@@ -82,7 +84,7 @@ def bound_divergence(bound: ProfileBound, order: Number) -> Number:
 def zcdp(profile: PrivacyProfile) -> tuple[Shown, Number]:
     """The largest ρ found for a pair, and the bound on that of all pairs."""
     best = Shown(ZERO)
-    for candidate, loss in pair_losses(profile):
+    for candidate, loss in pair_losses(profile, NEAREST_ORDER):
         rho, order = largest_rate_shown(loss)
         if rho.a > best.value.a:
             best = Shown(rho, candidate, order)

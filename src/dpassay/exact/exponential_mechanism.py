@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, log_add, maximum, middle, minimum, number
 from dpassay.core.theorems import Theorem
-from dpassay.exact.bounded_range import largest_choice, with_range
+from dpassay.exact.bounded_range import RangeBound, largest_choice, with_range
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
-from dpassay.exact.profile import Candidate, PrivacyProfile
+from dpassay.exact.profile import Candidate, Family, PrivacyProfile
 from dpassay.exact.profile_bounds import PairBound, ProfileBound, PureBound
 from dpassay.exact.top_k import top_k_profile
 from dpassay.pipeline.regions import (
@@ -36,6 +37,7 @@ from dpassay.pipeline.stages.exponential import Choose
 
 INF = float("inf")
 _STEPS, _RATIO = 12, 1.6  # base points to examine, each _RATIO times nearer to the largest loss than the previous one
+_SHORT, _LONG = iv.mpf("1e-6"), 600.0  # ranges for which doubles can place a pair
 _FAR = 60  # a score this far behind, times the rate, is practically infinitely far: e^−60 remains
 
 
@@ -71,12 +73,19 @@ def choose_profile(
         pairs = [outputs.region.repeat(pair) for pair in pairs]
     candidates = tuple(Candidate(pair, choose_bound(stage, pair)) for pair in pairs)
     pure = minimum(spread, _largest(region, stage.rate))
-    uppers: list[ProfileBound] = [PureBound(pure, Theorem.EXPONENTIAL), with_range(spread, pure)]
+    ranged = with_range(spread, pure)
+    if isinstance(region, Rows) and region.limits is not None:
+        ranged = replace(ranged, least=_least_of_rows(ranged.range, region.dim))
+    uppers: list[ProfileBound] = [PureBound(pure, Theorem.EXPONENTIAL), ranged]
     if outputs.exact and isinstance(region, OneHot):  # all pairs are equivalent, and so are both directions
         uppers.append(PairBound(choose_bound(stage, pairs[0]).losses[:1], Theorem.EXPONENTIAL))
     first = pairs[0] if pairs else None
     tails = spread if free else None
-    return PrivacyProfile(candidates, tuple(uppers), (Theorem.EXPONENTIAL,), pure_from_tails=tails, pair=first)
+    family = None
+    if pairs is not pushed and not isinstance(outputs.region, Repeated) and ranged.range.a > _SHORT:
+        family = Family(candidates, lambda order: _worst_at(stage, region, ranged, order, free))
+    theorems = (Theorem.EXPONENTIAL,)
+    return PrivacyProfile(candidates, tuple(uppers), theorems, pure_from_tails=tails, pair=first, family=family)
 
 
 def choose_bound(stage: Choose, pair: Pair) -> PairBound:
@@ -181,20 +190,57 @@ def _free_pairs(region: SensitivityBall, rate: Number, spread: Number) -> list[P
 
     The farther it was behind them, the larger the loss, and the rarer the output.
     """
-    n, length = region.dim - 1, middle(spread)
+    length = middle(spread)
+    gaps = (length / (2 * _RATIO**i) for i in range(_STEPS))  # to the largest loss
+    behind = [length + _FAR, *(_log_odds(length - gap, length) for gap in gaps)]
+    return [_free_pair(region, rate, spread, log_odds) for log_odds in behind]
+
+
+def _log_odds(loss: float, length: float) -> float:
+    """How far an output is behind the others together, if its loss is this and that of the others is `length` less."""
+    return loss + math.log(-math.expm1(-loss)) - math.log(-math.expm1(loss - length))
+
+
+def _free_pair(region: SensitivityBall, rate: Number, spread: Number, log_odds: float) -> Pair:
+    n = region.dim - 1
     one_moves = isinstance(region, MonotoneBall) or region.p == 1
     if not one_moves and region.p < INF:
         n = 1  # all outputs but two stay unchanged, and are never chosen
-    behind = [length + _FAR]
-    for gap in (length / (2 * _RATIO**i) for i in range(_STEPS)):  # the gap to the largest loss
-        behind.append(length - gap + math.log(-math.expm1(gap - length)) - math.log(-math.expm1(-gap)))
-    pairs = []
-    for lead in (number(math.log(n) - log_odds) / rate for log_odds in behind):
-        step = spread / rate
-        high, low = (lead + step, ZERO) if one_moves else (lead + step / 2, -step / 2)
-        blocks = [Block(high, lead, 1), Block(low, ZERO, n)]
-        if n < region.dim - 1:
-            never = minimum(maximum(high, low), maximum(lead, ZERO)) - 200 / rate
-            blocks.append(Block(never, never, region.dim - 1 - n))
-        pairs.append(Pair(tuple(blocks)))
-    return pairs
+    lead = number(math.log(n) - log_odds) / rate
+    step = spread / rate
+    high, low = (lead + step, ZERO) if one_moves else (lead + step / 2, -step / 2)
+    blocks = [Block(high, lead, 1), Block(low, ZERO, n)]
+    if n < region.dim - 1:
+        never = minimum(maximum(high, low), maximum(lead, ZERO)) - 200 / rate
+        blocks.append(Block(never, never, region.dim - 1 - n))
+    return Pair(tuple(blocks))
+
+
+def _worst_at(stage: Choose, region: Region, ranged: RangeBound, order: Number, free: bool) -> tuple[Candidate, ...]:
+    """Pairs with two losses that are worst for the Rényi divergence of an order, or nearly: exponential.md, point 8."""
+    length = middle(ranged.range)
+    loss = middle(ranged.worst_loss(order))
+    if not 0 < loss < length < _LONG:
+        return ()
+    pairs: list[Pair] = []
+    if free:
+        assert isinstance(region, SensitivityBall)
+        pairs.append(_free_pair(region, stage.rate, ranged.range, _log_odds(loss, length)))
+    elif isinstance(region, Rows) and region.limits is not None:
+        low, high = region.limits
+        for wanted in (loss, length - loss):
+            ahead = _log_odds(wanted, length) - math.log(region.dim - 1)
+            rest = minimum(high, maximum(low, low + number(ahead) / stage.rate))
+            pairs.append(Pair((Block(high, low, 1), Block(rest, rest, region.dim - 1))))
+    elif (cube := cube_of(region)) is not None:
+        low, high = cube
+        width, c = math.exp(length / 2), math.exp(loss - length / 2)
+        split = region.dim * (width - c) / ((c + 1) * (width - 1))
+        for size in {min(region.dim - 1, max(1, math.floor(split) + i)) for i in (0, 1)}:
+            pairs.append(Pair((Block(high, low, size), Block(low, high, region.dim - size))))
+    return tuple(Candidate(pair, choose_bound(stage, pair)) for pair in pairs)
+
+
+def _least_of_rows(spread: Number, count: int) -> Number:
+    """The smallest loss of the output whose score rises from the lowest to the highest, if others are lowest."""
+    return iv.log(iv.mpf(count) / (1 + (count - 1) * iv.exp(-spread)))

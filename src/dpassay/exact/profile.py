@@ -1,5 +1,6 @@
 """What is known about a mechanism's loss: the losses of real pairs from below, bounds for all pairs from above."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpassay.core.guarantee import Guarantee
@@ -26,6 +27,14 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class Family:
+    """Pairs of which there is one for every need; the candidates `known` are some of them."""
+
+    known: tuple[Candidate, ...]
+    worst: Callable[[Number], tuple[Candidate, ...]]
+
+
+@dataclass(frozen=True)
 class PrivacyProfile:
     """Bounds on the loss of one mechanism between its neighbours.
 
@@ -42,6 +51,13 @@ class PrivacyProfile:
     region: Region | None = None
     mu: Number = ZERO
     data_sets: DataSets | None = None  # behind sampling, those that `pair` belongs to
+    family: Family | None = None  # pairs of which some are candidates
+
+    def candidates_at(self, order: Number) -> tuple[Candidate, ...]:
+        """The candidates, with those of the family that are worst for the Rényi divergence of an order."""
+        if self.family is None or self.candidates is not self.family.known:  # something was done to them since
+            return self.candidates
+        return (*self.candidates, *self.family.worst(order))
 
     @property
     def lower_pure(self) -> Number:

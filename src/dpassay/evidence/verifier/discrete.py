@@ -302,6 +302,9 @@ def choice_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
 def choice_range(stage: Stage, shape: Shape, step: Step) -> Loss:
     """The losses also differ by at most the rate times the spread."""
     spread, pure = _largest_losses(stage, shape.one)
+    if shape.one.kind == "box" and shape.one.differing == 1 and shape.one.dim > 1 and spread.b < INF:
+        low = log(shape.one.dim / (1 + (shape.one.dim - 1) * iv.exp(-spread)))  # exponential.md, point 9
+        return range_loss(smallest([spread, 2 * pure]), pure, low)
     return range_loss(smallest([spread, 2 * pure]), pure)
 
 

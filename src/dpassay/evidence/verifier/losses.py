@@ -81,7 +81,7 @@ def pure_divergence(pure: Number, o: Number, count: int = 1) -> Number:
     return positive_part(pure + inside / (o - 1)) * count
 
 
-def range_loss(width: Number, pure: Number) -> Loss:
+def range_loss(width: Number, pure: Number, least: Number = ZERO) -> Loss:
     """Losses from t − r to t, t at most `pure`: (1 − e^(t−r))(1 − e^(ε−t))/(1 − e^−r), largest at t = (r+ε)/2."""
     if width.a < _SHORTEST:
         return pure_loss(pure)
@@ -91,21 +91,25 @@ def range_loss(width: Number, pure: Number) -> Loss:
         gaps = [positive_part(1 - iv.exp(gap)) for gap in (top - width, epsilon - top)]
         return at_most_one(gaps[0] * gaps[1] / (1 - iv.exp(-width)))
 
-    return Curve(pure, delta, width=width, divergence=lambda order: range_divergence(width, pure, order))
+    return Curve(pure, delta, width=width, divergence=lambda order: range_divergence(width, pure, order, least))
 
 
-def range_divergence(width: Number, pure: Number, o: Number) -> Number:
+def range_divergence(width: Number, pure: Number, o: Number, least: Number = ZERO) -> Number:
     """The largest Rényi divergence of an order o > 1 of losses from t − r to t, t at most `pure`.
 
     D = t + ln((A − B e^(t−r))/(1 − e^−r))/(o − 1), A = 1 − e^(−or), B = 1 − e^(−(o−1)r), largest at e^(t−r) =
-    (o−1)A/(oB).
+    (o−1)A/(oB). If that t lies between r − least and least, where none is possible, at one of these.
     """
     if width.a < _SHORTEST:
         return pure
     first, second = 1 - iv.exp(-o * width), 1 - iv.exp(-(o - 1) * width)
     top = smallest([pure, width + iv.log((o - 1) * first / (o * second))])
-    rest = first - second * iv.exp(top - width)
-    return smallest([pure, top + iv.log(rest / (1 - iv.exp(-width))) / (o - 1)]) if rest.a > 0 else pure
+    missed = (width - least).b < top.a and top.b < least.a
+    found = []
+    for t in (width - least, least) if missed else (top,):
+        rest = first - second * iv.exp(t - width)
+        found.append(t + iv.log(rest / (1 - iv.exp(-width))) / (o - 1) if rest.a > 0 else pure)
+    return smallest([pure, largest(found)])
 
 
 def range_steps(width: Number, pure: Number, count: int, order: Number) -> Loss:
