@@ -3,8 +3,9 @@
 import math
 from collections.abc import Iterable
 from dataclasses import replace
+from fractions import Fraction
 
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, log_add, maximum, middle, minimum, number
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, down, iv, log_add, maximum, middle, minimum, number
 from dpassay.core.theorems import Theorem
 from dpassay.exact.bounded_range import RangeBound, largest_choice, with_range
 from dpassay.exact.loss_components import AtomLoss
@@ -17,6 +18,7 @@ from dpassay.pipeline.regions import (
     Bits,
     Block,
     Box,
+    Counted,
     Intersection,
     MinMax,
     MonotoneBall,
@@ -65,6 +67,8 @@ def choose_profile(
     if free:
         assert isinstance(region, SensitivityBall)
         pairs = _free_pairs(region, stage.rate, spread)
+    elif outputs.exact and anywhere and isinstance(region, Counted) and region.limits is None:
+        pairs = _count_pairs(region, stage.rate) or pushed
     elif outputs.exact and not isinstance(region, SensitivityBall):
         pairs = _region_pairs(region)
     if isinstance(region, RowBits):  # the other persons' bits are unknown
@@ -194,6 +198,30 @@ def _free_pairs(region: SensitivityBall, rate: Number, spread: Number) -> list[P
     gaps = (length / (2 * _RATIO**i) for i in range(_STEPS))  # to the largest loss
     behind = [length + _FAR, *(_log_odds(length - gap, length) for gap in gaps)]
     return [_free_pair(region, rate, spread, log_odds) for log_odds in behind]
+
+
+def _count_pairs(region: Counted, rate: Number) -> list[Pair]:
+    """One count rises relative to the others as far as it may, from base points that are integers."""
+    most, n = math.floor(Fraction(down(region.region.distance))), region.dim - 1
+    if most < 1:
+        return []
+    up, back, moving = most, 0, n
+    if region.p == INF and region.dim > 1:
+        back = most
+    elif region.p == 2:
+        square = math.floor(Fraction(down(region.region.distance**2)))
+        up, back = max(((i, math.isqrt(square - i * i)) for i in range(1, most + 1)), key=sum)
+        moving = 1 if back else n
+    length = middle(rate) * (up + back)
+    wanted = (length / 2, length * 3 / 4, length * 0.95, length - math.log1p(length) / 2, length * 0.999)
+    behind = [_log_odds(loss, length) for loss in wanted if 0 < loss < length < _LONG]
+    behind.append(length + _FAR)
+    leads = dict.fromkeys([0, *(round((math.log(moving) - odds) / middle(rate)) for odds in behind)])
+    never = min(0, *leads) - math.ceil(200 / middle(rate)) if moving < n else 0
+    rest = (Block(iv.mpf(never), iv.mpf(never), n - moving),) if moving < n else ()
+    return [
+        Pair((Block(iv.mpf(lead + up), iv.mpf(lead), 1), Block(ZERO, iv.mpf(back), moving), *rest)) for lead in leads
+    ]
 
 
 def _log_odds(loss: float, length: float) -> float:

@@ -90,6 +90,27 @@ def test_the_best_split_of_a_cube(dim: int, width: float, order: float) -> None:
     assert low <= high
 
 
+@pytest.mark.parametrize(
+    ("text", "pure", "pair"),
+    [
+        ("counts(linf, 1) | exponential(1)", 2.0, ([1.0, 0, 0, 0, 0], [0.0, 1, 1, 1, 1])),
+        ("counts(l1, 1) | exponential(1)", 1.0, ([1.0, 0, 0, 0, 0], [0.0] * 5)),
+        ("counts(l2, 1) | exponential(1)", 1.0, ([1.0, 0, 0, 0, 0], [0.0] * 5)),
+        ("counts(l1, 1) | repeat(3) | exponential(1)", 1.0, ([1.0, 0, 0, 0, 0], [0.0] * 5)),
+    ],
+)
+def test_counts(text: str, pure: float, pair: tuple[list[float], list[float]]) -> None:
+    """Base points may be any integers: the largest loss is approached, and no divergence is below a known pair's."""
+    for claimed, word in ((pure, "proven"), (pure * (1 - 1e-9), "refuted")):
+        verdict = check(text, epsilon=claimed, dim=5)
+        assert verdict.word == word
+        assert verify(certify(verdict)).verdict == word
+    for order in ORDERS:
+        known = divergence(np.array(pair[0]), np.array(pair[1]), order)
+        low, high = found(text, 5, order)
+        assert known <= low * (1 + 1e-9) <= high * (1 + 2e-9)
+
+
 ROWS = divergence(np.array([1.0, 0, 0, 0, 0]), np.zeros(5), 2)
 ANSWERS = max(two_losses(2 * i / 40000, 2.0, 2) for i in range(1, 40000))
 
