@@ -349,19 +349,17 @@ def with_samples(exact: Verdict, sampled: Verdict) -> Verdict:
     """
     warnings = (*exact.warnings, *sampled.warnings)
     if sampled.epsilon.lower > exact.epsilon.upper:
-        most = outward(exact.epsilon.upper, 1, 5)
-        formula = f"its formula, whose epsilon is at most {most}"
-        reason = f"The code that was run has a larger loss than {formula}: {sampled.reason}"
+        most = f"has a larger loss than its formula, whose epsilon is at most {outward(exact.epsilon.upper, 1, 5)}"
+        reason = f"The code that was run {most}: {sampled.reason}"
         return replace(sampled, reason=reason, advice=Advice(warnings=warnings))
     best = max(exact.epsilon, sampled.epsilon, key=lambda bounds: bounds.lower)
-    epsilon = Interval(best.lower, exact.epsilon.upper, best.lower_from, exact.epsilon.upper_from)
+    epsilon = replace(exact.epsilon, lower=best.lower, lower_from=best.lower_from)
     kind = Refuted if sampled.refuted else type(exact)
-    found = outward(sampled.epsilon.lower, -1, 5)
-    reason = f"{exact.reason} {sampled.runs:,} runs show an epsilon of at least {found}."
+    runs = f"{sampled.runs:,} runs show an epsilon of at least {outward(sampled.epsilon.lower, -1, 5)}."
     return kind(
         exact.claim,
         replace(exact.bounds, value=epsilon),
-        sampled.reason if sampled.refuted and not exact.refuted else reason,
+        sampled.reason if sampled.refuted and not exact.refuted else f"{exact.reason} {runs}",
         exact.exact,
         sampled.sampled if kind is Refuted else replace(sampled.sampled, witness=None),
         replace(exact.advice, warnings=warnings),

@@ -238,7 +238,7 @@ def _neighbours(value: Any, where: str) -> str:
 
 
 _ANY, _INDEX, _VERDICT = _text(), _whole(0, MOST_STAGES), _text("proven", "refuted", "open")
-_EPSILON, _DELTA, _COORDINATE = _number(0, 1e12), _number(0, 1), _number(-1e300, 1e300)
+_EPSILON, _DELTA, _COORDINATE = _number(0, 1e300), _number(0, 1), _number(-1e300, 1e300)
 _GRID = _made(Grid, {"step": _number(0, 1e6, above=0), "tilt": _number(0, 1e6)})
 _PLACE = {"count": _whole(1, 61 * LARGEST), "positions": _text("all", "even", "odd")}
 _BLOCKS = _list(_made(Block, {"x": _COORDINATE, "y": _COORDINATE, **_PLACE}), MOST_BLOCKS)
