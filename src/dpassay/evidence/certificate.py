@@ -28,6 +28,7 @@ from dpassay.evidence.verifier.work import limited
 from dpassay.exact.analysis import analyse
 from dpassay.exact.profile import PrivacyProfile
 from dpassay.exact.witness import Witness
+from dpassay.pipeline.distributions import Mixture, OneSided
 from dpassay.pipeline.parser import evaluate, parse
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.additive import Additive
@@ -166,6 +167,9 @@ def _with_names(pipeline: Pipeline) -> tuple[str, dict[str, Any]]:
     numbers: dict[str, Any] = {}
     for stage in pipeline.stages:
         own, text = (stage.noise if isinstance(stage, Additive) else stage), str(stage)
+        if isinstance(own, Mixture) and len(own.parts) == 1 and isinstance(own.parts[0][1], OneSided):
+            name = f"c{len(numbers)}"  # its scale is printed first
+            text, numbers[name] = re.sub(r"(?<=\()[^,)]+", name, text, count=1), own.parts[0][1].scale
         for field, parameter in own.syntax.parameters.items() if hasattr(own, "syntax") else ():  # a leak has none
             if parameter.kind == "number":
                 name, value = f"c{len(numbers)}", getattr(own, field)

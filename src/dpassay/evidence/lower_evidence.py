@@ -103,6 +103,8 @@ def _of_candidate(
     for found in looked_at:
         for at, placed in places(pipeline, pair, position):
             yield {**name, "at": at, "pair": pair_data(placed), **found}
+            if theorem == Theorem.UNBOUNDED:  # which says nothing of top-k, and there one pair is enough
+                yield {**name, "theorem": Theorem.TOP_K.value, "at": at, "pair": pair_data(placed), **found}
 
 
 def _best_offset(noise: Stage, gap: Number, epsilon: Number) -> Number:

@@ -27,8 +27,15 @@ def test_what_the_verifier_cannot_follow_is_open() -> None:
     assert glance(Claim("two noises", UNFOLLOWED, epsilon="0.6", dim=1))[0] == "open"
 
 
-def test_a_claim_that_no_certificate_can_state_is_open() -> None:
-    assert "1e+12" in check("query(l1, 1) | laplace(1)", epsilon="1e200").reason
+def test_a_claim_as_large_as_any_that_can_be_stated_has_a_certificate() -> None:
+    verdict = check("query(l1, 1) | laplace(1)", epsilon="1e300")
+    assert (verdict.word, verify(certify(verdict)).verdict) == ("proven", "proven")
+
+
+@pytest.mark.parametrize("delta", [None, 0.1])
+def test_a_choice_among_unbounded_scores_that_keeps_the_largest_is_refuted_by_a_pair(delta: float | None) -> None:
+    verdict = check("topk(1) | softmax(1)", dim=7, epsilon=50, delta=delta)
+    assert (verdict.word, verify(certify(verdict)).verdict) == ("refuted", "refuted")
 
 
 # Records that are all 1: one more moves each coordinate of the sum by 1, so that ε is 1/scale times the dimension.

@@ -10,7 +10,9 @@ import pytest
 from rich.console import Console
 
 from dpassay import certify, check, parse
+from dpassay.core.neighbours import Neighbours
 from dpassay.errors import ExpressionError, InputError
+from dpassay.exact.analysis import analyse
 from dpassay.pipeline.regions import Ball
 from dpassay.pipeline.stages.base import STAGES, OutputRegion, Stage
 from dpassay.pipeline.syntax import Syntax, positive
@@ -78,11 +80,16 @@ def test_it_runs(stretch: type[Stage]) -> None:
 
 def test_it_is_checked_through_its_region(stretch: type[Stage]) -> None:
     # Two vectors of l1 norm at most 3 are at most 6 apart, which noise of scale 2 hides at ε = 6/2, and no less.
-    verdict = check("clip(l1, 1) | stretch(3) | laplace(2)", epsilon=3, dim=4)
-    assert verdict.word == "proven"
-    assert verdict.epsilon.lower == pytest.approx(3, rel=1e-12)
-    assert verdict.epsilon.upper == pytest.approx(3, rel=1e-12)
-    assert check("clip(l1, 1) | stretch(3) | laplace(2)", epsilon="2.99", dim=4).word == "refuted"
+    profile = analyse(parse("clip(l1, 1) | stretch(3) | laplace(2)", dim=4), Neighbours("any"))
+    assert float(profile.pure.a) == pytest.approx(3, rel=1e-12)
+    assert float(profile.pure.b) == pytest.approx(3, rel=1e-12)
+
+
+def test_it_decides_nothing_until_the_verifier_knows_it(stretch: type[Stage]) -> None:
+    for epsilon in ("3", "2.99"):
+        verdict = check("clip(l1, 1) | stretch(3) | laplace(2)", epsilon=epsilon, dim=4)
+        assert verdict.word == "open"
+        assert "no certificate could be written" in verdict.reason
 
 
 def test_it_is_listed_last(stretch: type[Stage]) -> None:
