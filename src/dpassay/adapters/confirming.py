@@ -38,7 +38,7 @@ Numbers: TypeAlias = npt.NDArray[np.float64]
 ALPHA = 1e-6  # the probability of doubting an object that does what its formula says
 SHOWN = "the probabilities of the object's outputs for two inputs"
 MANY = 4_000  # runs, of an object that draws fast
-RUNS = 1_000  # of the object on each input, or so many numbers of its output if each has its own noise
+RUNS = 1_000  # of the object on each input; if each number of an output has its own noise, numbers of all outputs
 LEAST = 20  # runs of an object with several numbers
 DRAWS = 50_000  # of the formula
 MOST = 4_000_000  # numbers drawn from the formula
@@ -52,13 +52,14 @@ class Confirmation:
     """Whether an object agrees with the formula read from it, and the sentence that says so in the verdict.
 
     A formula may hold for more inputs than the object can have. `lower` is then what the object itself showed of the
-    claimed parameter, and `refutes` whether that exceeds the claim.
+    claimed parameter, `delta` what it showed of δ at the claimed ε, and `refutes` whether that exceeds the claim.
     """
 
     agrees: bool
     sentence: str
     lower: float | None = None
     refutes: bool = False
+    delta: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -121,9 +122,16 @@ def with_confirmation(
             reason = f"Some logits exceed the claim, but no inputs of the object were found that do. {found.sentence}"
             return Open(claim, Bounds(value), reason, advice=Advice(warnings=warnings))
         own = "The object's own outputs exceed the claim." if verdict.refuted else verdict.reason
-        verdict = replace(verdict, bounds=replace(verdict.bounds, value=value), reason=own)
+        verdict = replace(verdict, bounds=Bounds(value, _of_object(verdict.delta, found.delta)), reason=own)
     reason = f"{verdict.reason} {found.sentence}"
     return replace(verdict, reason=reason, advice=replace(verdict.advice, warnings=warnings))
+
+
+def _of_object(delta: Interval | None, shown: float) -> Interval | None:
+    """δ at the claimed ε: at most that of the formula, at least what the object showed."""
+    if delta is None:
+        return None
+    return Interval(min(shown, delta.upper), delta.upper, SHOWN, delta.upper_from)
 
 
 def by_runs(

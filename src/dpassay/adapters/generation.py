@@ -23,7 +23,7 @@ from dpassay.core.guarantee import ApproxDP, Guarantee, PureDP
 from dpassay.errors import in_one_line
 
 NEAR = 1e-3  # difference of log-probabilities that is due to single precision
-STEPS = 256  # at most so many are tried
+STEPS = 256  # of generation that are tried at most
 ROWS = 4  # texts generated at once
 PROMPTS = 12  # of a model whose logits are not clamped
 
@@ -195,18 +195,22 @@ def _by_prompts(call: Any, greedy: bool, guarantee: Guarantee) -> Confirmation:
     pairs = [(chances[i], chances[j]) for i, j in permutations(range(len(chances)), 2)]
     apart = max(float(x[y == 0].sum()) for x, y in pairs)  # of outputs that the other prompt never gives
     pure = max(float(np.log(x[(x > 0) & (y > 0)] / y[(x > 0) & (y > 0)]).max(initial=0)) for x, y in pairs) - NEAR
+    most = 0.0
     if isinstance(guarantee, PureDP):
         lower = math.inf if apart > NEAR else max(0.0, pure)
         refutes = lower > guarantee.epsilon
     elif isinstance(guarantee, ApproxDP):
-        most = max(float(np.maximum(x - math.exp(guarantee.epsilon) * y, 0).sum()) for x, y in pairs) - NEAR
+        # Of two prompts without a common token nothing is left to rounding.
+        alone = any(not ((x > 0) & (y > 0)).any() for x, y in pairs)
+        found = max(float(np.maximum(x - math.exp(guarantee.epsilon) * y, 0).sum()) for x, y in pairs)
+        most = 1.0 if alone else max(0.0, found - NEAR)
         refutes = most > guarantee.delta
         lower = math.inf if apart - NEAR > guarantee.delta else guarantee.epsilon if refutes else 0.0
     else:
         lower, refutes = (math.inf, True) if apart > NEAR else (0.0, False)
     tried = f"Between {len(prompts)} prompts of one token, the first token that is generated"
     said = f"tells two apart with probability {apart:.3g}" if apart > NEAR else f"loses up to {pure + NEAR:.4g}"
-    return Confirmation(True, f"{tried} {said}.", lower, refutes)
+    return Confirmation(True, f"{tried} {said}.", lower, refutes, most)
 
 
 def _vocabulary(call: Any) -> int:

@@ -25,7 +25,8 @@ def confirmed(verdict: Verdict) -> Verdict:
         return Open(
             verdict.claim,
             _without_decision(verdict),
-            f"Open, which proves nothing: {_found(verdict)}, but no certificate could be written ({error}).",
+            f"Open, which proves nothing: by the analysis alone the claim would be {verdict.word}, but no certificate "
+            f"could be written ({error}).",
             replace(verdict.exact, witness=None),
             advice=replace(verdict.advice, holds=(), repairs=()),
         )
@@ -43,14 +44,3 @@ def _without_decision(verdict: Verdict) -> Bounds:
     bounds = verdict.bounds
     delta = None if bounds.delta is None else widened(bounds.delta, 1.0)
     return Bounds(widened(bounds.value, math.inf), delta, bounds.least_delta if verdict.proven else 0.0)
-
-
-def _found(verdict: Verdict) -> str:
-    """What the analysis found, in words."""
-    if verdict.delta is None:
-        return f"the {verdict.guarantee.truth} was found to be {_enclosed(verdict.value)}"
-    return f"the true delta was found to be {_enclosed(verdict.delta)}"
-
-
-def _enclosed(interval: Interval) -> str:
-    return f"in {interval}" if interval.lower < interval.upper else str(interval)

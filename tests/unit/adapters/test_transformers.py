@@ -115,6 +115,21 @@ def test_the_loss_of_a_model_is_at_least_what_its_prompts_show(model: Any) -> No
             assert verdict.epsilon.lower <= largest < verdict.epsilon.upper
 
 
+def test_the_delta_of_a_model_is_between_what_its_prompts_show_and_what_its_formula_allows(model: Any) -> None:
+    """By enumeration of the first token. Between unclamped logits as large as one likes δ would be 1."""
+    with torch.no_grad():
+        chances = model(torch.arange(7)[:, None]).logits[:, -1].double().softmax(-1)
+    for epsilon in (0.0, 0.05):
+        shown = float((chances[:, None] - math.exp(epsilon) * chances[None]).clamp(min=0).sum(-1).max())
+        made = partial(model.generate, do_sample=True, top_k=0)
+        for delta, word in ((shown / 2, "refuted"), (2 * shown, "open")):
+            verdict = dpassay.check(made, epsilon=epsilon, delta=delta)
+            assert verdict.word == word
+            if verdict.delta is not None:
+                assert verdict.delta.lower == pytest.approx(shown, abs=2e-3)
+                assert verdict.delta.lower <= shown <= verdict.delta.upper
+
+
 def test_what_cannot_be_read_gets_a_sentence(model: Any) -> None:
     after = [ClampLogits(-1.0, 1.0), transformers.TopPLogitsWarper(0.9)]
     with pytest.raises(dpassay.InputError, match=r"top_p=0\.9 after a clamp has no exact analysis"):

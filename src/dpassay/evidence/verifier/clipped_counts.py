@@ -21,7 +21,6 @@ def largest_clipped_step(dim: int, radius: Number) -> Number | None:
     if not 1e-6 < r < 1e4 or (radius.b - radius.a) > radius.a * 1e-20:
         return None
     steps = _largest_steps(dim, r, left)
-    spend((_MOST_STEPS - left[0]) * _OF_A_STEP)
     return None if steps is None else largest(_moved_exactly(radius, *step) for step in steps)
 
 
@@ -31,6 +30,7 @@ def _largest_steps(dim: int, r: float, left: list[int]) -> list[tuple[int, int, 
     kept = [(best, (0, 0, 0))]
     square = max(0, int(r * r - 2 * r) - 3)  # (|x| + 1)² > r², or nothing is clipped
     while square <= r * r or _most_from(dim, r, math.sqrt(square)) > best * _NEARLY:
+        spend((math.isqrt(square) + 1) * _OF_A_STEP)
         for a in range(math.isqrt(square) + 1):
             left[0] -= 1
             others = square - a * a
@@ -70,7 +70,7 @@ def _moved_exactly(radius: Number, a: int, others: int, total: int) -> Number:
 
 
 def _most_from(dim: int, r: float, length: float) -> float:
-    """A bound on all steps that begin at least so far out, beyond the ball."""
+    """A bound on all steps that begin at this distance or farther out, beyond the ball."""
     return min(r / length * (1 + math.sqrt(dim)) / 2, r / length + r * 2 / math.sqrt(27))
 
 
@@ -84,7 +84,7 @@ def _largest_sum(count: int, squares: int) -> int:
 
 
 def _exists(count: int, total: int, squares: int, left: list[int]) -> bool | None:
-    """Whether so many counts have this sum and this sum of squares; None if that takes too long to find out."""
+    """Whether `count` counts can have this sum and this sum of squares; None if that takes too long to find out."""
     if not count:
         return total == squares == 0
     t = total // count
@@ -100,6 +100,7 @@ def _exists(count: int, total: int, squares: int, left: list[int]) -> bool | Non
 def _differences(pairs: int, t: int, count: int, ones: int, last: tuple[int, int], left: list[int]) -> bool | None:
     """Whether `count` differences of at least −t have these sums; those with d(d − 1)/2 > 0 in descending order."""
     left[0] -= 1
+    spend(_OF_A_STEP)
     if left[0] < 0:
         return None
     if not pairs or not count:

@@ -55,7 +55,7 @@ def _compared(first: Number, second: Any, comparison: Callable[..., Any]) -> Any
 
 
 def _dearer(function: Callable[..., T], times: int) -> Callable[..., T]:
-    """A function that takes so many times as long as a product, and says so before it begins."""
+    """A function that takes `times` as long as a product; its cost is counted before it begins."""
 
     def counting(*arguments: Any) -> T:
         count_number(times)

@@ -227,7 +227,7 @@ def largest(values: Iterable[Number]) -> Number:
     """Enclose the largest of some numbers, 0 if there are none."""
     found = list(values) or [ZERO]
     exact = [value for value in found if isinstance(value, Exact)]
-    if exact:  # one that is certainly the largest keeps its exact value
+    if exact:  # the value of one that is certainly the largest stays exact
         high = max(exact, key=lambda value: value.a)
         if all(one is high or high.a >= one.b for one in found):
             return high

@@ -155,7 +155,7 @@ def _cells(rate: float, mu: float, order: str, step: float, shifted: bool) -> tu
     last = math.ceil((float(rise) - start) / step)
     cells = (2 if order in ("both", "fixed") else 1) * last
     if not 1 <= cells <= _MOST:
-        raise CertificateError("the grid's step must divide a loss into cells, and not into too many")
+        raise CertificateError("the grid divides a loss into too many cells, or into none")
     spend(cells * _OF_A_CELL)
     if order == "both":
         gaps = (np.arange(-last, last + 1) + (0.5 if shifted else 0.0)) * step

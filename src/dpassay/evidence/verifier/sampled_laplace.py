@@ -122,6 +122,11 @@ def sampled_axis(reach: Number, rate: Number, count: int, grid: Grid | None, rep
     return Worst([SampledLaplace(rate, iv.mpf(reach.b), order, count, grid) for order in orders])
 
 
+def _check_cells(cells: float, most: float) -> None:
+    if not cells <= most:  # nor NaN
+        raise CertificateError("the grid divides a loss into too many cells: its step must be larger")
+
+
 def _cells(rate: float, shift: float, order: str, step: float, around: bool) -> tuple[float, float, list[Array]]:
     """The smallest loss on the lattice, how far losses may be off, and bounds on all cells' masses under both laws.
 
@@ -131,8 +136,7 @@ def _cells(rate: float, shift: float, order: str, step: float, around: bool) -> 
     zero = math.log1p(-rate)  # what an output would lose at which only one law is possible
     bottom = math.log1p(rate / (1 - rate) * math.exp(-shift))
     top = float(np.logaddexp(0.0, math.log(rate) - zero + shift))
-    if not (top - bottom) / step <= _MOST:
-        raise CertificateError("the grid's step must divide a loss into cells, and not into too many")
+    _check_cells((top - bottom) / step, _MOST)
     cells = round((top - bottom) / step) + 1 if around else max(1, math.ceil((top - bottom) / step))
     spend(900 * cells)
     rises = bottom + step * (np.arange(cells - 1) + (0.5 if around else 1.0))
@@ -162,8 +166,7 @@ def _opposite_cells(rate: float, shift: float, step: float, around: bool) -> tup
     zero = math.log1p(-rate)
     bottom = math.log1p(rate / (1 - rate) * math.exp(-shift))
     top = float(np.logaddexp(0.0, math.log(rate) - zero + shift)) - bottom
-    if not top / step <= _MOST / 2:
-        raise CertificateError("the grid's step must divide a loss into cells, and not into too many")
+    _check_cells(top / step, _MOST / 2)
     half = round(top / step) + 1 if around else max(1, math.ceil(top / step))
     spend(1800 * half)
     rises = bottom + step * (np.arange(half - 1) + (0.5 if around else 1.0))
@@ -218,8 +221,7 @@ def _several_cells(
     zero = math.log1p(-rate)
     losses = np.logaddexp(zero, math.log(rate) + u)
     rises = (losses - losses[0]) / step
-    if not float(rises[-1]) <= _MOST:
-        raise CertificateError("the grid's step must divide a loss into cells, and not into too many")
+    _check_cells(float(rises[-1]), _MOST)
     numbers = (np.rint(rises) if around else np.floor(rises)).astype(np.int64)
     cells = int(numbers[-1]) + 1
     off = _U * (48 * copies + 4 * len(u) + 8 * copies * shift)

@@ -168,7 +168,7 @@ def _archive(path: str | Path, count: int) -> tuple[list[str], Any]:
 
 
 def _array(archive: zipfile.ZipFile, name: str, most: int) -> NDArray[Any]:
-    """One array, of at most so many bytes."""
+    """One array, which may not be larger than the limit, in bytes."""
     try:
         member = archive.getinfo(f"{name}.npy")
     except KeyError:

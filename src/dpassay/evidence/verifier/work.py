@@ -47,7 +47,7 @@ def spend(work: int, once: Hashable = None) -> None:
 
 
 def count_number(times: int = 1) -> None:
-    """Count an operation with 60 digits that takes so many times as long; outside of `limited` nothing is counted."""
+    """Count an operation with 60 digits, `times` as long as a product; outside of `limited` nothing is counted."""
     found = _LEFT.get()
     if found is not None:
         left = found[0]

@@ -120,7 +120,7 @@ def _spend(work: list[int]) -> None:
 
 
 def _totals(count: int, squares: int) -> Iterator[int]:
-    """The sums that so many counts with this sum of squares can have, and perhaps others, from the largest."""
+    """The sums that `count` counts with this sum of squares can have, and perhaps others, from the largest."""
     if count == 0:
         yield 0
         return
