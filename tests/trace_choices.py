@@ -124,7 +124,7 @@ def log_ratio(first: Vector, second: Vector) -> float:
 
 
 def kept_word(x: str, rng: Generator) -> Any:
-    """A str or one of numpy's texts: they are equal."""
+    """A str or one of numpy's texts: they are equal, and their types tell whether it is x."""
     return x if rng.random() < 0.5 else rng.choice(["a", "b"])
 
 
@@ -143,6 +143,7 @@ def flipped(x: int, rng: Generator) -> int:
 
 
 def in_another_order(x: int, rng: Generator) -> dict[str, int]:
+    """The order of the keys tells x."""
     answer = flipped(x, rng)
     return {"yes": answer, "no": 1 - answer} if x else {"no": 1 - answer, "yes": answer}
 

@@ -64,10 +64,10 @@ class MadeBefore:
 
 
 class HeldGenerator:
-    """Holds a generator, and draws from it in each call."""
+    """Holds a generator, and draws from it in each call: with a seed, what every new process draws."""
 
-    def __init__(self) -> None:
-        self.rng = np.random.default_rng(5)
+    def __init__(self, seed: int | None = None) -> None:
+        self.rng = np.random.default_rng(seed)
 
     def __call__(self, x: list[float]) -> Vector:
         return clip_l1(x) + self.rng.laplace(scale=2, size=3)

@@ -24,6 +24,7 @@ from dpassay.cli.common import (
     command_line,
     note,
     print_json,
+    working,
     write_page,
 )
 from dpassay.cli.reports import Annotate, Junit, Reports, Sarif, place_of
@@ -37,13 +38,17 @@ Hostile = Annotated[
 Stated = Annotated[
     str | None,
     typer.Option(
-        help="any, word, words(n), tokens(n), replace-record, add-remove-record, user, entity, user-entity or "
+        help="any, word, words(n), tokens(n), element, replace-record, add-remove-record, user, entity, user-entity or "
         "group(n): the relation that pairs must satisfy, which also decides which hostile inputs the claim covers. "
         "Default: pairs are not checked, the claim covers texts that differ in one word, and other hostile inputs "
         "give warnings."
     ),
 ]
 RunLimit = Annotated[float, typer.Option(help="Seconds that one run of the code may take.")]
+Time = Annotated[
+    str | None,
+    typer.Option(help="How long to make runs until the claim is decided: 10s, 5m. Default: 3 seconds of work."),
+]
 Save = Annotated[Path | None, typer.Option(help="Keep the result in this file, for 'dpassay verify'.")]
 
 
@@ -57,6 +62,7 @@ def trace(
     delta: ClaimedDelta = None,
     neighbours: Stated = None,
     hostile: Hostile = True,
+    time: Time = None,
     seed: Seed = 0,
     save: Save = None,
     html: Page = None,
@@ -66,9 +72,10 @@ def trace(
     as_json: AsJson = False,
     require_decision: RequireDecision = False,
 ) -> None:
-    """Run code a few times and report which line draws which noise, what it is added to, and the resulting epsilon.
+    """Run code and report which line draws which noise, what it is added to, and the resulting epsilon.
 
-    The code is not changed. One pair can refute a claim; runs never prove one.
+    The code is not changed. Events that are counted in runs of a pair can refute a claim, with a stated error
+    probability; runs never prove one.
 
     \b
     Examples:
@@ -77,6 +84,7 @@ def trace(
       dpassay trace --python mymodule:encode --pair '[[1, 0], [0, 1]]' --epsilon 1 --neighbours any --html trace.html
       dpassay trace --python mymodule:encode --pair '[[1, 0], [0, 1]]' --epsilon 1 --save trace.json
       dpassay verify trace.json --python mymodule:encode
+      dpassay trace --python mymodule:encode --pair '[[1, 0], [0, 1]]' --epsilon 4 --time 1m
       dpassay trace --interpreter old/bin/python --python mymodule:encode --pair '[[1, 0], [0, 1]]' --epsilon 1
     """
     if python is None:
@@ -96,17 +104,19 @@ def trace(
         subject = traced(python, interpreter, seed, time_limit)
         try:
             claimed: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours}
-            result = run_trace(
-                subject,
-                given,
-                pairs=pairs,
-                seed=seed,
-                name=python,
-                hostile=hostile,
-                save=save,
-                time_limit=time_limit,
-                **claimed,
-            )
+            with working(f"running {python}"):
+                result = run_trace(
+                    subject,
+                    given,
+                    pairs=pairs,
+                    seed=seed,
+                    name=python,
+                    hostile=hostile,
+                    save=save,
+                    time_limit=time_limit,
+                    time=time,
+                    **claimed,
+                )
         finally:
             if interpreter is not None:
                 close(subject)

@@ -9,18 +9,17 @@ from dpassay.audit.candidate_pairs import shown
 from dpassay.core.interval import Interval, outward
 from dpassay.trace.code import code_around
 from dpassay.trace.findings import Finding
+from dpassay.trace.result import TraceResult
 from dpassay.trace.rules import meaning
-from dpassay.trace.runner import TraceResult
 
 
 def trace_shown(result: TraceResult) -> dict[str, Any]:
     """All of it, for templates/trace.html."""
     verdict = result.verdict
-    alpha = verdict.alpha
     return {
         "word": verdict.word,
         "reason": verdict.reason,
-        "note": "" if alpha is None else f"This rests on counted runs: its error probability is {alpha:g}.",
+        "note": f"This rests on counted runs: its error probability is {verdict.alpha:g}." if verdict.refuted else "",
         "findings": [*map(_finding, result.findings), *(_finding(one, "warning: ") for one in result.warnings)],
         "facts": [
             ("as coded", result.pipeline or "no noise was seen"),
@@ -28,7 +27,8 @@ def trace_shown(result: TraceResult) -> dict[str, Any]:
             *([] if result.neighbours is None else [("between", str(result.neighbours))]),
             ("first input", shown(result.pair[0], 300)),
             ("second input", shown(result.pair[1], 300)),
-            ("ε of this pair", _epsilon(result.pair_epsilon)),
+            ("ε of this pair", _epsilon(result)),
+            ("ε of the noise, as watched", _as_watched(result.traced_epsilon)),
             ("code", verdict.name),
             ("runs", f"{result.runs:,}"),
             ("seed", str(verdict.seed)),
@@ -44,11 +44,22 @@ def _finding(one: Finding, sort: str = "") -> dict[str, Any]:
     return {"title": sort + one.rule, **said, "where": where, "code": code}
 
 
-def _epsilon(found: Interval) -> str:
+def _epsilon(result: TraceResult) -> str:
+    """What counted runs show, and what agreeing replays bound."""
+    found, trials = result.pair_epsilon, result.trials
+    least = f"at least {outward(found.lower, -1, 6)}" if found.lower > 0 else ""
+    if found.upper == math.inf or trials is None:
+        return least or "not bounded"
+    share = f"apart from a probability of at most {result.apart_from:.2%} (confidence {1 - trials.alpha:.2%})"
+    most = f"at most {found.upper:.6g}, {share}, in {trials.agreed:,} replays"
+    return f"{least}; {most}" if least else most
+
+
+def _as_watched(found: Interval) -> str:
     if found.lower == math.inf:
         return "∞: the two inputs can be distinguished with certainty"
     if found.upper == math.inf:
-        return f"at least {outward(found.lower, -1, 6)}"
+        return f"at least {outward(found.lower, -1, 6)}" if found.lower > 0 else "not known"
     return str(found)
 
 

@@ -20,7 +20,7 @@ from dpassay.testing.trace_assertion import assert_trace
 
 if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
-    from dpassay.trace.runner import TraceResult
+    from dpassay.trace.result import TraceResult
 
 RESERVE = 0.1  # of the error probability, for tests that have neither the mark nor the fixture
 BUDGET = pytest.StashKey[Budget]()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dpassay.testing.assertion import RUNNING, SEED, AuditWarning, NotPrivate, merged
 
 if TYPE_CHECKING:
-    from dpassay.trace.runner import TraceResult
+    from dpassay.trace.result import TraceResult
 
 MARKED = ("inputs", "pairs", "epsilon", "delta", "neighbours")  # arguments of a mark that apply to a trace
 
@@ -28,7 +28,7 @@ def assert_trace(
     """Trace code and raise an AssertionError that names the line if its claim is refuted; otherwise return the result.
 
     It takes what `dpassay.trace` takes, including hostile inputs. What these show is an AuditWarning, or a failure if
-    `neighbours` states that the claim covers them. A trace makes at most about 200 runs.
+    `neighbours` states that the claim covers them. A trace takes about 3 seconds of work if it is not decided sooner.
 
     >>> import numpy as np
     >>> def noisy(x, rng):

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpassay.trace.runner import TraceResult
+    from dpassay.trace.result import TraceResult
 
 
 class _Trace(ModuleType):

@@ -10,15 +10,20 @@ import inspect
 import json
 import os
 import sys
+import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
+from dpassay.trace.bits import known_bits
 from dpassay.trace.failing import place_of
-from dpassay.trace.numbers import plain
+from dpassay.trace.natural import Natural, finished
+from dpassay.trace.numbers import bare, plain
 from dpassay.trace.record import Run
 from dpassay.trace.sources import watch, watched_generator
+from dpassay.trace.whole import read
 from dpassay.trace.wire import Receiver, Sender
 
 
@@ -52,13 +57,35 @@ def caller_of(subject: Any) -> tuple[Callable[[Any, Any], Any], int]:
     return calls[len(needed)], len(needed)
 
 
-def run_once(subject: Any, call: Callable[[Any, Any], Any], number: int, seed: int, x: Any, replaced: Any) -> Run:
+def run_once(subject: Any, natural: Natural, number: int, seed: int, x: Any, asked: dict[str, Any]) -> Run:
     """One run, watched, as Tracer.run makes it."""
-    run = Run(number, replaced)
-    rng = watched_generator(np.random.Generator(np.random.PCG64([seed, number])))
-    with watch(run, [subject]), np.errstate(all="ignore"):
-        run.output = plain(call(x, rng))
+    run = Run(number, asked["replaced"], forced=asked["forced"])
+    key = asked["key"]
+    rng = watched_generator(np.random.Generator(np.random.PCG64(list(key or (seed, number)))))
+    bits = nullcontext() if key is None else known_bits(key, natural.held)
+    with bits, watch(run, [subject]), np.errstate(all="ignore"):
+        output = finished(natural.call(x, rng))
+        run.output = plain(output)
+        run.reading = None if key is None else read(output, bare)
     return run
+
+
+def answer(subject: Any, natural: Natural, asked: tuple[Any, ...]) -> Any:
+    """What is asked for: a watched run, natural runs, or whether earlier runs matter."""
+    what, *rest = asked
+    if what == "run":
+        return run_once(subject, natural, *rest)
+    if what == "fixed":
+        return [(one.name, one.file, one.line) for one in natural.fixed]
+    *given, seconds = rest
+    natural.until = time.monotonic() + seconds if seconds is not None else float("inf")
+    if what == "remembers":
+        return natural.remembers(*given)
+    if what == "keeps":
+        return natural.keeps_answers(*given)
+    x, keys, apart, each, calls = given
+    of = natural if calls == 1 else natural.twice
+    return [one.data() for one in (of.readings(x, keys) if each else of.counted(x, keys, apart))]
 
 
 def main(path: str) -> None:
@@ -71,15 +98,15 @@ def main(path: str) -> None:
         print(json.dumps(answer), file=answers, flush=True)
 
     subject: Any = None
-    call: Any = None
+    natural: Any = None
     for line in sys.stdin:
         try:
             if subject is None:
                 subject = load(path)
                 call, parameters = caller_of(subject)
+                natural = Natural(call, subject=subject)
                 say({"ready": {"Python": sys.version.split()[0], "numpy": np.__version__}, "replays": parameters > 1})
                 continue
-            number, seed, x, replaced = receiver.value(json.loads(line))
-            say(sender.message(run_once(subject, call, number, seed, x, replaced)))
+            say(sender.message(answer(subject, natural, receiver.value(json.loads(line)))))
         except (Exception, SystemExit) as error:
             say({"error": [type(error).__name__, f"{error}"[:2000], place_of(error.__traceback__)]})

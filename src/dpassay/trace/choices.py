@@ -7,6 +7,7 @@ one event. Draws for which there are too few runs may give any output, which cou
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +23,10 @@ from dpassay.trace.findings import Finding
 from dpassay.trace.losses import PairLoss, shown_by
 from dpassay.trace.outcomes import Outcomes, comes_again, drawn_anew, gone_through, steps_of, weights_of
 from dpassay.trace.record import Array, Draw, Run
-from dpassay.trace.replay import Tracer
+from dpassay.trace.tracer import Tracer
 
 MOST_RUNS = 110  # of a trace: some are left to reproduce the finding, and for hostile inputs
+MOST_IF_QUICK, QUICK = 260, 6e-3  # runs of each input if one takes no longer than this, in seconds
 AGAIN, AGAIN_IF_REFUTED = 5, 30  # runs of each input with natural draws, to confirm it
 
 
@@ -37,6 +39,9 @@ class Chosen:
     loss: PrivacyLoss | None
     findings: tuple[Finding, ...]
     pipeline: str
+    event: frozenset[str] | None = None  # the outputs, as `described`, that show most at the claim
+    more_often: int = 0  # which of the two inputs has the event more often
+    outcomes: tuple[Outcomes, Outcomes] | None = None
 
 
 def judged_choices(tracer: Tracer, pair: tuple[Any, Any], runs: tuple[Run, Run], guarantee: Any) -> Chosen | None:
@@ -47,7 +52,7 @@ def judged_choices(tracer: Tracer, pair: tuple[Any, Any], runs: tuple[Run, Run],
     try:
         if not all(drawn_anew(tracer, x) for x in pair):
             return None
-        most = (MOST_RUNS - tracer.runs) // 2
+        most = max((MOST_RUNS - tracer.runs) // 2, _affordable(tracer, pair[0]))
         found = [outcomes for x in pair if (outcomes := gone_through(tracer, x, most)) is not None]
         if len(found) < 2 or any(keeps_answers(tracer, [x]) for x in pair):
             return None
@@ -59,10 +64,36 @@ def judged_choices(tracer: Tracer, pair: tuple[Any, Any], runs: tuple[Run, Run],
         return None
 
 
+def _affordable(tracer: Tracer, x: Any) -> int:
+    """How many runs of each input are a matter of a second."""
+    begun = time.perf_counter()
+    tracer.run(x)
+    return MOST_IF_QUICK if time.perf_counter() - begun < QUICK else 0
+
+
+def telling_event(p: Array, q: Array, guarantee: Any) -> tuple[Array, int]:
+    """Which outcomes show most at the claimed (ε, δ), and which input has them more often.
+
+    Those with p > e^ε·q, the more so the better: at a smaller ε if the claim holds.
+    """
+    claimed = min(float(guarantee.exact_epsilon.b), 700.0)
+    best: tuple[float, Array, int] = (-math.inf, p > q, 0)
+    for at, (own, other) in enumerate(((p, q), (q, p))):
+        for times in (1.0, 0.75, 0.5, 0.25, 0.0):
+            event = own > math.exp(times * claimed) * other
+            inside, outside = float(own[event].sum()), float(other[event].sum())
+            shown = inside - math.exp(claimed) * outside - guarantee.delta
+            # What decides between two counts is how far they are apart in units of their spread.
+            score = shown / math.sqrt(max(inside + math.exp(2 * claimed) * outside, 1e-300))
+            if event.any() and score > best[0]:
+                best = (score, event, at)
+    return best[1], best[2]
+
+
 def _judged(found: tuple[Outcomes, Outcomes], runs: tuple[Run, Run], guarantee: Any) -> Chosen:
     names = list(dict.fromkeys([*found[0].chances, *found[1].chances]))
     p, q = (np.array([one.chances.get(name, 0.0) for name in names]) for one in found)
-    delta, draw = guarantee.exact_delta, runs[0].draws[0]
+    delta, draw = guarantee.exact_delta, runs[0].decisions()[0][1]
     loss = None
     if not (found[0].rest or found[1].rest):
         both = PairLoss(_atoms(p, q), _atoms(q, p))
@@ -75,7 +106,9 @@ def _judged(found: tuple[Outcomes, Outcomes], runs: tuple[Run, Run], guarantee: 
     findings: tuple[Finding, ...] = ()
     if lower.a > guarantee.exact_epsilon.b:
         findings = (_too_different(found, runs, names, epsilon, str(guarantee)),)
-    return Chosen(lower, upper, loss, findings, _as_coded(runs))
+    telling, more_often = telling_event(p, q, guarantee)
+    event = frozenset(name for name, inside in zip(names, telling.tolist(), strict=True) if inside)
+    return Chosen(lower, upper, loss, findings, _as_coded(runs), event or None, more_often, found)
 
 
 def _slack(draw: Draw, epsilon: Number) -> Number:
@@ -104,12 +137,10 @@ def _too_different(
     found: tuple[Outcomes, Outcomes], runs: tuple[Run, Run], names: list[str], epsilon: Number, claimed: str
 ) -> Finding:
     """A description of the output whose probabilities differ most."""
-    draw = runs[0].draws[0]
-    chances = [
-        tuple(one.chances.get(name, 0.0) + (0.0 if name in one.chances else one.rest) for one in found)
-        for name in names
-    ]
-    ratios = [abs(math.log(a / b)) if a > 0 and b > 0 else math.inf * (a != b) for a, b in chances]
+    draw = runs[0].decisions()[0][1]
+    chances = [tuple(one.chances.get(name, 0.0) for one in found) for name in names]
+    rest = tuple(one.rest for one in found)  # what was not enumerated may be any of them
+    ratios = [max(_ratio(p, q + rest[1]), _ratio(q, p + rest[0])) for p, q in chances]
     at = max(range(len(names)), key=lambda i: (ratios[i], max(chances[i])) if max(chances[i]) > 0 else (-1.0, 0.0))
     paths = [path for path, text in {**found[1].drawn, **found[0].drawn}.items() if text == names[at]]
     p, q = chances[at]
@@ -121,15 +152,25 @@ def _too_different(
     if any(len(path) > 1 for path in paths) and draw.distribution == CHOICE:
         many += ", more than once"
     size = "∞" if epsilon.a == INFINITY.a else f"{float(epsilon.a):.6g}"
-    never = ", which can never give it" if min(p, q) == 0 else ""
-    said = f"{draw.place} draws {many}: {name} has probability {p:.6g} for one input and {q:.6g} for the other{never}"
-    return Finding("loss-too-large", draw.place, f"{said}: ε = {size} for this pair, where {claimed} is claimed")
+    if any(rest):
+        low, high = (p, q + rest[1]) if _ratio(p, q + rest[1]) >= _ratio(q, p + rest[0]) else (q, p + rest[0])
+        shares = f"a probability of at least {low:.6g} for one input and of at most {high:.6g} for the other"
+    else:
+        never = ", which can never give it" if min(p, q) == 0 else ""
+        shares = f"probability {p:.6g} for one input and {q:.6g} for the other{never}"
+    said = f"{draw.place} draws {many}: {name} has {shares}: ε {'≥' if any(rest) else '='} {size} for this pair"
+    return Finding("loss-too-large", draw.place, f"{said}, where {claimed} is claimed")
+
+
+def _ratio(p: float, q: float) -> float:
+    return math.log(p / q) if p > 0 and q > 0 else math.inf if p > 0 else 0.0
 
 
 def _as_coded(runs: tuple[Run, Run]) -> str:
     """What is drawn, and by how much the probabilities differ between the inputs, draw by draw."""
     parts = []
-    for pair in zip(runs[0].draws, runs[1].draws, strict=False):
+    made = [[draw for _, draw in run.decisions()] for run in runs]
+    for pair in zip(*made, strict=False):
         if any(draw.distribution != CHOICE for draw in pair):
             parts.append("a uniform number that decides what comes out")
             continue

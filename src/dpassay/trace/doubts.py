@@ -14,7 +14,8 @@ from dpassay.trace.laws import law_of
 from dpassay.trace.losses import alone
 from dpassay.trace.outputs import leaves, same
 from dpassay.trace.record import Array, Draw, Node, Run
-from dpassay.trace.replay import STRETCH, Replay, Tracer, Use, feeding_of, replay, stretched, values_of
+from dpassay.trace.replay import STRETCH, Replay, Use, feeding_of, replay, stretched, values_of
+from dpassay.trace.tracer import Tracer
 
 FACTORS = (0.1, -0.5, 2, -4, 1, 8)  # times the noise of a run
 
@@ -157,7 +158,7 @@ def holds_far_out(tracer: Tracer, x: Any, y: Any, released: frozenset[int]) -> b
     Noise on one side cannot always make the sums the same, which its loss accounts for.
     """
     try:
-        replays = [replay(tracer, x, y, released, noise) for noise in _far_out(tracer.run(x))]
+        replays = [replay(tracer, x, y, released, noise) for noise in far_out(tracer.run(x))]
     except MechanismError:
         return False
     return all(one.equal or not all(map(_reached, one.uses)) for one in replays) and all(
@@ -204,7 +205,7 @@ def _reached(use: Use) -> bool:
         return not bool((np.abs(use.x.value - use.y.value) > 10 * use.tolerance).any())
 
 
-def _far_out(run: Run) -> list[dict[int, Array]]:
+def far_out(run: Run) -> list[dict[int, Array]]:
     """Much more noise than in a run, in both directions; uniform numbers near their ends, if they can be solved."""
     spans = feeding_of(run)
     found = []

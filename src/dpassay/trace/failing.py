@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import dis
-import inspect
 import signal
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from types import TracebackType
 
 from dpassay.errors import MechanismError, in_one_line
@@ -28,32 +25,19 @@ class RunError(MechanismError):
         super().__init__(f"{where or 'the traced code'} raised {in_one_line(kind, said)}")
 
 
+class WatchedTooLong(RunError):
+    """No further run is watched: the time for that is over."""
+
+    def __init__(self) -> None:
+        super().__init__("TimeUp", "watching its runs takes longer than the time of the trace")
+
+
 class SubjectGone(MechanismError):
     """The interpreter of the traced code has ended or does not respond: no more runs can be made."""
 
 
 class TooLong(BaseException):
     """A run's time is over. Like KeyboardInterrupt it is not an error that the traced code should handle."""
-
-
-def returns_nothing(subject: object) -> bool:
-    """Whether a Python function returns None wherever it ends: its `return` may have been forgotten.
-
-    >>> returns_nothing(lambda x: None), returns_nothing(lambda x: x if x else None), returns_nothing(print)
-    (True, False, False)
-    """
-    function = subject if inspect.isroutine(subject) else getattr(type(subject), "__call__", None)  # noqa: B004
-    code = getattr(inspect.unwrap(function) if callable(function) else None, "__code__", None)
-    if code is None or inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
-        return False
-    steps = list(dis.get_instructions(code))
-    constants = [at.argval for at in steps if at.opname == "RETURN_CONST"]  # since Python 3.12
-    values = [
-        before.argval if before.opname == "LOAD_CONST" and not at.is_jump_target else before
-        for before, at in pairwise(steps)
-        if at.opname == "RETURN_VALUE"
-    ]
-    return all(value is None for value in (*constants, *values))
 
 
 def place_of(traceback: TracebackType | None) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from dpassay.core.numbers import INFINITY, Number
 from dpassay.trace.formulas import in_words, place_of_nan, sources_of
 from dpassay.trace.laws import NOISE_KINDS, NodeLaw, law_of
+from dpassay.trace.loaders import mismatch
 from dpassay.trace.record import Draw, Place, Run
 from dpassay.trace.replay import Replay, Use
 
@@ -34,6 +35,12 @@ class Finding:
         return {"rule": self.rule, **where, "message": self.message}
 
 
+def unaccounted(run: Run) -> tuple[Finding, ...]:
+    """Batches that are taken in another way than the accountant of the code assumes."""
+    found = mismatch(run)
+    return () if found is None else (Finding("sampling-not-accounted", *found),)
+
+
 def stale(replays: Sequence[Replay], use: Use) -> Finding | None:
     """Noise that is not fresh in each call, although it hides a difference of the inputs that is output."""
     moved = bool((np.abs(use.gap) > use.tolerance).any())
@@ -46,8 +53,8 @@ def stale(replays: Sequence[Replay], use: Use) -> Finding | None:
         return Finding("noise-made-once", draw.place, f"{said}what the inputs differ by (ε = ∞)", infinite=True)
     if not older and use.draws and all(_repeated(replays, draw) for draw in use.draws):
         draw = use.draws[0]
-        said = f"{draw.place} draws the same noise in every call, as a fixed seed does: two outputs differ by exactly "
-        return Finding("fixed-seed", draw.place, f"{said}what the inputs differ by (ε = ∞)", infinite=True)
+        said = f"{draw.place} draws the same noise in every call with the same input, as a fixed seed does"
+        return Finding("fixed-seed", draw.place, f"{said}: each input has one output (ε = ∞)", infinite=True)
     return None
 
 
@@ -80,10 +87,10 @@ def shared(uses: Sequence[Use]) -> Finding | None:
                 continue
             before, other = places.setdefault(k, (shift, use))
             if abs(before - shift) > max(use.shift_tolerance, other.shift_tolerance):
-                said = f"{other.x.place} and {use.x.place} use the same noise of {_drawn_at(use)}: "
-                return Finding(
-                    "noise-reused", use.x.place, f"{said}their difference is released exactly (ε = ∞)", infinite=True
-                )
+                alike = np.unique(np.concatenate([other.y.factor.reshape(-1), use.y.factor.reshape(-1)])).size == 1
+                what = "their difference is released exactly" if alike else "a combination of them has no noise"
+                said = f"{other.x.place} and {use.x.place} use the same noise of {_drawn_at(use)}: {what} (ε = ∞)"
+                return Finding("noise-reused", use.x.place, said, infinite=True)
     return None
 
 
@@ -95,6 +102,7 @@ def _shared_within(use: Use) -> Finding | None:
     index, shift = use.y.index.reshape(-1), use.shift.reshape(-1)
     kept = (index >= 0) & np.isfinite(shift)
     index, shift = index[kept], shift[kept]
+    alike = np.unique(use.y.factor.reshape(-1)[kept]).size == 1
     order = np.argsort(index, kind="stable")
     index, shift = index[order], shift[order]
     together = index[1:] == index[:-1]
@@ -102,12 +110,9 @@ def _shared_within(use: Use) -> Finding | None:
         return None
     draws, all_of = len(np.unique(index)), len(index)
     many = f"one {noise_in_words(use)}" if draws == 1 else f"{draws:,} numbers of {noise_in_words(use, noun='noise')}"
-    return Finding(
-        "shared-noise",
-        use.x.place,
-        f"{use.x.place} adds {many} to {all_of:,} coordinates: their differences are released exactly (ε = ∞)",
-        infinite=True,
-    )
+    what = "their differences are released exactly" if alike else "combinations of them have no noise"
+    said = f"{use.x.place} adds {many} to {all_of:,} coordinates: {what} (ε = ∞)"
+    return Finding("shared-noise", use.x.place, said, infinite=True)
 
 
 _NAMES = {
@@ -117,6 +122,8 @@ _NAMES = {
     "discrete laplace": ("two-sided geometric", "scale"),
     "uniform": ("uniform", "width"),
     "bernoulli": ("Bernoulli", "size"),
+    "cauchy": ("Cauchy", "scale"),
+    "gumbel": ("Gumbel", "scale"),
 }
 
 
@@ -175,10 +182,22 @@ def too_large(uses: Sequence[Use], epsilon: Number, claimed: str, least: bool = 
     if (law.kind == "bernoulli").all() and epsilon.a == INFINITY.a:
         said = f"{worst.x.place} keeps or drops each of {law.kind.size:,} numbers, and adds no noise to those it keeps"
         return Finding("loss-too-large", worst.x.place, f"{said}: ε = ∞ for this pair, where {claimed} is claimed")
+    size = "∞" if epsilon.a == INFINITY.a else f"{float(epsilon.a):.6g}"
+    if (law.kind == "bernoulli").all():
+        shares = [float(np.asarray(one.share).flat[0]) for one in worst.laws]
+        numbers = "a bit" if law.kind.size == 1 else f"{law.kind.size:,} bits, the first of which"
+        said = (
+            f"{worst.x.place} draws {numbers} is 1 with probability {shares[0]:.6g} for one input and {shares[1]:.6g}"
+        )
+        said = said.replace("a bit is", "a bit that is")
+        return Finding(
+            "loss-too-large",
+            worst.x.place,
+            f"{said} for the other: ε = {size} for this pair, where {claimed} is claimed",
+        )
     gaps = np.abs(worst.gap[law.kind != "none"]).reshape(-1)
     gaussian = bool((law.kind == "gaussian").any())
     distance = np.sqrt((gaps**2).sum()) if gaussian else gaps.sum()
-    size = "∞" if epsilon.a == INFINITY.a else f"{float(epsilon.a):.6g}"
     what = "a number" if gaps.size == 1 else f"{gaps.size:,} coordinates"
     norm = "" if gaps.size == 1 else " in l2" if gaussian else " in l1"
     differ = "differs" if gaps.size == 1 else "differ"

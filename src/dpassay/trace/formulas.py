@@ -25,6 +25,9 @@ NOISES = {
     "normalvariate": ("gaussian", "mu", "sigma"),
     "exponential": ("exponential", "", "scale"),
     "standard_exponential": ("exponential", "", ""),
+    "gumbel": ("gumbel", "loc", "scale"),
+    "logistic": ("logistic", "loc", "scale"),
+    "standard_cauchy": ("cauchy", "", ""),
 }
 _UNIFORM = {"random", "uniform", "random_sample", "rand", "sample", "ranf"}
 REMEMBERED = 4096  # draws whose law and sources are cached
@@ -63,6 +66,8 @@ def source_law(draw: Draw) -> Law | None:
         if name in NOISES:
             kind, location, scale = NOISES[name]
             return Law(kind, flat(given.get(location, 0.0)), flat(given.get(scale, 1.0)))
+        if name == "multivariate_normal":
+            return _independent_normal(draw)
         if name == "expovariate":
             return Law("exponential", flat(0.0), 1 / flat(given["lambd"]))
         if name in _UNIFORM and draw.values.dtype.kind == "f":
@@ -75,6 +80,15 @@ def source_law(draw: Draw) -> Law | None:
     except (KeyError, ValueError, TypeError):
         return None
     return None
+
+
+def _independent_normal(draw: Draw) -> Law | None:
+    """Gaussian numbers with a diagonal covariance, which are independent."""
+    mean, spread = (np.asarray(draw.parameters[key], dtype=float) for key in ("mean", "cov"))
+    if spread.ndim != 2 or (spread != np.diag(np.diag(spread))).any():
+        return None
+    scale = np.broadcast_to(np.sqrt(np.diag(spread)), draw.shape)
+    return Law("gaussian", np.broadcast_to(mean, draw.shape).reshape(-1), scale.reshape(-1))
 
 
 def _bernoulli(draw: Draw) -> float | None:
@@ -164,7 +178,11 @@ def _of_draw(draw: Draw, numbers: Callable[[Draw], Array], instead: Any) -> Arra
             values = values.reshape(values.shape[0], *[1] * missing, *values.shape[1:])
         parts.append(values)
     with np.errstate(all="ignore"):
-        result = np.asarray(draw.formula.function(*parts, **draw.formula.options), dtype=float)
+        try:
+            result = np.asarray(draw.formula.function(*parts, **draw.formula.options), dtype=float)
+        except TypeError:  # of bits, which are whole
+            whole = [None if part is None else np.nan_to_num(part).astype(np.int64) for part in parts]
+            result = np.asarray(draw.formula.function(*whole, **draw.formula.options), dtype=float)
     many = max((len(part) for part in parts if part is not None and part.ndim > len(draw.shape)), default=1)
     return np.broadcast_to(result, (many, *draw.shape)).reshape(many, -1)
 
@@ -233,7 +251,7 @@ def _recognised(t: Array, got: Array, share: float, span: tuple[float, float]) -
     candidates = [("exponential", False), ("exponential", True)]
     if not share:
         candidates += [("laplace", False), ("gaussian", False), ("uniform", False), ("rayleigh", False)]
-        candidates += [("rayleigh", True)]
+        candidates += [("rayleigh", True), ("gumbel", False), ("gumbel", True), ("logistic", False), ("cauchy", False)]
     first, second = len(t) // 4, len(t) - len(t) // 3
     slack = 1e-12 + 1e-14 / np.minimum(t, 1 - t)
     for kind, falling in candidates:
@@ -293,6 +311,9 @@ _QUANTILES: dict[str, Callable[[Array], Array]] = {
     "laplace": lambda t: np.where(t < 0.5, np.log(2 * t), -np.log(2 * (1 - t))),
     "gaussian": lambda t: np.array([_NORMAL.inv_cdf(float(one)) for one in t]),
     "rayleigh": lambda t: np.sqrt(-2 * np.log1p(-t)),
+    "gumbel": lambda t: -np.log(-np.log(t)),
+    "logistic": lambda t: np.log(t) - np.log1p(-t),
+    "cauchy": lambda t: np.tan(math.pi * (t - 0.5)),
 }
 
 

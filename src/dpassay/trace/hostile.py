@@ -20,18 +20,20 @@ from dpassay.audit.hostile_inputs import HostileInput, hostile_inputs
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
 from dpassay.evidence.verdict import Bounds, ExactEvidence, Refuted, SampledEvidence
-from dpassay.trace.doubts import keeps_answers
+from dpassay.trace.budget import Budget
+from dpassay.trace.counting import Counting
 from dpassay.trace.failing import RunError, SubjectGone
 from dpassay.trace.findings import Finding
 from dpassay.trace.outputs import leaves, same
 from dpassay.trace.record import Run
-from dpassay.trace.replay import Tracer
-from dpassay.trace.runner import ALPHA, TraceResult
+from dpassay.trace.result import TraceResult
+from dpassay.trace.runner import ALPHA
+from dpassay.trace.tracer import Tracer
 
 MOST_RUNS = 200  # of a trace, including the counted runs of hostile inputs
 LEAST_RUNS = 185  # for hostile inputs, if more were needed before
 MOST_PROBING = 90  # of these for exploration
-MOST_SECONDS = 60.0  # for slow code
+MOST_SECONDS, SECONDS = 60.0, 2.0  # for slow code; for the counted runs of one finding
 MOST_COUNTED, SHARE = 4, ALPHA / 8  # findings whose runs are counted, and the error probability of each
 WHOLE_ALPHA = 2 * ALPHA  # of a whole trace: ALPHA for the given pairs, SHARE for a huge one, and for each count
 ORDINARY, STEADY, MOST_KEPT = 4, 6, 24  # runs of the ordinary input; of one that never changes; of a text's odd word
@@ -218,51 +220,37 @@ def with_hostile(
 
 
 def _counted_with(result: TraceResult, tracer: Tracer, warnings: tuple[Finding, ...]) -> TraceResult:
-    verdict = replace(result.verdict, sampled=replace(result.verdict.sampled, runs=tracer.runs))
-    return replace(result, verdict=verdict, warnings=warnings, runs=tracer.runs)
+    runs = tracer.runs + tracer.natural.runs
+    verdict = replace(result.verdict, sampled=replace(result.verdict.sampled, runs=runs))
+    return replace(result, verdict=verdict, warnings=(*result.warnings, *warnings), runs=runs)
 
 
 def count(result: TraceResult, probing: Probing, seen: Seen) -> tuple[TraceResult | None, Finding]:
-    """Count an event that was chosen before, in new runs of both inputs; the refuted result, and the finding."""
-    verdict, tracer, event = result.verdict, probing.tracer, seen.event
-    assert event is not None
+    """Count natural runs of both inputs; the refuted result, if they refute the claim, and the finding."""
+    verdict, tracer, pair = result.verdict, probing.tracer, (probing.x, seen.one.value)
     claimed, delta = verdict.guarantee.claimed, verdict.guarantee.delta
-    left = (probing.until - tracer.runs) // 2
-    runs = min(next((n for n in range(10, left) if shown_by(n, delta) > 1.02 * claimed), left), left)
-    pair = (probing.x, seen.one.value)
-    try:
-        hits = [sum(event(probing.run(one).output) for _ in range(runs)) for one in pair]
-    except _Refused:
-        hits = []
-    if hits != [0, runs] or runs < 1 or keeps_answers(tracer, pair):
+    natural = tracer.natural
+    if natural.kept:
         return None, seen.finding
-    epsilon = shown_by(runs, delta)
-    again = f"counted in new runs, it does in {runs} of {runs}, and in none of {runs} of the input it was made from"
-    said = f"{seen.finding.message}; {again}"
-    if epsilon <= claimed:
-        more = f"{said}: an audit with more runs can refute the claim"
+    budget = Budget(SECONDS)
+    natural.until = budget.ends
+    with quiet():
+        if natural.remembers(pair, [(tracer.seed, 4, 0)]) is not False:
+            return None, seen.finding  # watched runs have changed what later ones do
+        found = Counting(natural, pair, claimed, delta, SHARE, tracer.seed + 1, False, budget).decide()
+    if found is None:
+        return None, seen.finding
+    said = f"{seen.finding.message}; counted: {found}"
+    if found.epsilon <= claimed:
+        more = f"{said}: ε ≥ {found.epsilon:.3g}, an audit with more runs may show more"
         return None, replace(seen.finding, message=more)
-    finding = replace(seen.finding, message=f"{said} (ε ≥ {epsilon:.3g} with error probability {SHARE:g})")
-    bounds = Bounds(Interval(epsilon, math.inf, "counted runs", "nothing"))
-    sampled = SampledEvidence(alpha=WHOLE_ALPHA, runs=tracer.runs, seed=verdict.seed)
+    finding = replace(seen.finding, message=f"{said}: ε ≥ {found.epsilon:.3g} (error probability {SHARE:.2g})")
+    bounds = Bounds(Interval(found.epsilon, math.inf, "counted runs", "nothing"))
+    sampled = SampledEvidence(alpha=WHOLE_ALPHA, runs=tracer.runs + natural.runs, seed=verdict.seed)
     refuted = Refuted(verdict.claim, bounds, finding.message, ExactEvidence(), sampled)
-    findings = (finding, *result.findings)
-    around = Interval(epsilon, math.inf)
-    return replace(result, verdict=refuted, findings=findings, pair=pair, pair_epsilon=around), finding
-
-
-def shown_by(runs: int, delta: float) -> float:
-    """The ε that is shown if an event occurs in all runs of one input and in none of the other.
-
-    Each probability is bounded with error probability a: p ≥ a^(1/n), q ≤ 1 − a^(1/n), and e^ε ≥ (p − δ)/q.
-
-    >>> shown_by(38, 0) < 1 < shown_by(39, 0)
-    True
-    """
-    if runs < 1:
-        return 0.0
-    least = (SHARE / 2) ** (1 / runs)
-    return max(0.0, math.log(max(least - delta, 1e-300) / (1 - least))) * (1 - 1e-12)
+    findings, around = (finding, *result.findings), Interval(found.epsilon, math.inf)
+    changed = replace(result, verdict=refuted, findings=findings, pair=pair, pair_epsilon=around, count=found)
+    return replace(changed, trials=None, traced_epsilon=Interval(0.0, math.inf)), finding
 
 
 def _some_refused(refused: list[tuple[str, str]], accepted: list[str]) -> Finding:

@@ -17,7 +17,7 @@ import numpy as np
 from dpassay.trace.formulas import GRID, REMEMBERED, Law, at_uniform, bases, source_law, uniform_law
 from dpassay.trace.record import Array, Draw, Node
 
-NOISE_KINDS = ("laplace", "gaussian", "exponential", "discrete laplace")
+NOISE_KINDS = ("laplace", "gaussian", "exponential", "discrete laplace", "logistic", "cauchy", "gumbel")
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -94,9 +94,9 @@ def _node_law(node: Node) -> NodeLaw:
     rows = []
     for index, factor in node.terms:
         used = (index >= 0) & (factor != 0)
-        kind = node.of_numbers(lambda draw: _field(draw, "kind"), index)
+        kind = node.of_numbers(lambda draw: field_of(draw, "kind"), index)
         location, scale, share, atom = (
-            node.of_numbers(lambda draw, name=name: _field(draw, name), index)  # type: ignore[misc]
+            node.of_numbers(lambda draw, name=name: field_of(draw, name), index)  # type: ignore[misc]
             for name in ("location", "scale", "share", "atom")
         )
         rows.append((used, np.where(used, kind, "none"), factor * location, factor * scale, share, factor * atom))
@@ -118,7 +118,8 @@ def _node_law(node: Node) -> NodeLaw:
     return NodeLaw(kinds, centre, scales, shares, mixed, node.offset + pick(atom))
 
 
-def _field(draw: Draw, name: str) -> Any:
+def field_of(draw: Draw, name: str) -> Any:
+    """One of the parameters of a draw's law, for each of its numbers."""
     law = law_of(draw)
     if name == "kind":
         return np.full(draw.shape, law.kind if law is not None else "", dtype="<U20")

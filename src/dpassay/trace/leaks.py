@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from types import FrameType
 from typing import Any
@@ -10,22 +11,20 @@ import numpy as np
 
 from dpassay.errors import MechanismError
 from dpassay.trace.numbers import plain
-from dpassay.trace.outputs import leaves
 from dpassay.trace.record import Place, is_theirs
-from dpassay.trace.replay import Tracer
+from dpassay.trace.tracer import Tracer
 
 MOST_LINES = 20_000
 
 
-def first_holder(tracer: Tracer, x: Any, leaf: int) -> tuple[str, Place] | None:
-    """Run x once more and watch its variables: which one holds this part of the output first, and at which line.
+def first_holder(tracer: Tracer, x: Any, value: Any) -> tuple[str, Place] | None:
+    """Run x once more and watch its variables: which one holds this value of the output first, and at which line.
 
     None if no variable does, or if the code is too long to be watched line by line.
     """
+    if value in (0.0, 1.0, "", None):
+        return None  # many variables are
     try:
-        value = leaves(tracer.run(x).output)[leaf]
-        if value in (0.0, 1.0, "", None):
-            return None  # many variables are
         search = _Search(value)
         before = sys.gettrace()
         sys.settrace(search.called)
@@ -33,7 +32,7 @@ def first_holder(tracer: Tracer, x: Any, leaf: int) -> tuple[str, Place] | None:
             tracer.run(x)
         finally:
             sys.settrace(before)
-    except (MechanismError, IndexError):
+    except MechanismError:
         return None
     return search.found
 
@@ -48,7 +47,8 @@ class _Search:
 
     def called(self, frame: FrameType, event: str, argument: Any) -> Any:
         """A function of the subject begins."""
-        if self.found is not None or self.lines > MOST_LINES or not is_theirs(frame.f_code.co_filename):
+        file = frame.f_code.co_filename
+        if self.found is not None or self.lines > MOST_LINES or not is_theirs(file) or f"-packages{os.sep}" in file:
             return None
         self.last[id(frame)] = frame.f_lineno
         return self.went_on

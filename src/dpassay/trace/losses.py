@@ -17,6 +17,8 @@ from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.discrete_noise import DiscreteLaplace
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, OneSided
 from dpassay.trace.formulas import bases, evaluated
+from dpassay.trace.other_noises import KINDS as OTHER_KINDS
+from dpassay.trace.other_noises import pure_loss
 from dpassay.trace.record import Array
 from dpassay.trace.replay import Coarse, Use
 
@@ -70,6 +72,10 @@ class Coordinate:
             near = round(y - x)
             whole = abs(y - x - near) <= max(self.tolerance, 1e-12)
             return coordinate_loss(DiscreteLaplace(number(scale)), number(near) if whole else shift)
+        if self.kind in OTHER_KINDS:
+            return _of_pure(pure_loss(self.kind, shift, number(scale)))
+        if self.kind not in ("laplace", "gaussian"):
+            return None
         noise: Noise = Laplace(number(scale)) if self.kind == "laplace" else Gaussian(number(scale))
         return coordinate_loss(noise, shift)
 
@@ -95,6 +101,14 @@ class Coordinate:
                     atoms.append(own)
                 own[1 + side] += weight
         return AtomLoss.between(tuple(one[1] for one in atoms), tuple(one[2] for one in atoms))
+
+
+def _of_pure(epsilon: Number) -> LossComponent | None:
+    """The loss of a bit that loses ε in both directions, which dominates every pair that loses no more."""
+    if epsilon.b >= INFINITY.a:
+        return None
+    often = 1 / (1 + iv.exp(-epsilon))
+    return AtomLoss.between((often, 1 - often), (1 - often, often))
 
 
 def alone(use: Use) -> bool:
@@ -182,8 +196,11 @@ def pair_loss(uses: Iterable[Use]) -> PairLoss | None:
     Other noise that is also added is treated as public.
     """
     found = coordinates(uses)
-    if found is None:
-        return None
+    return None if found is None else composed_loss(found)
+
+
+def composed_loss(found: Sequence[Coordinate]) -> PairLoss | None:
+    """The loss of independent numbers together, in both directions; None if that of one is unknown."""
     forward = _composed(found)
     if forward is None or all(one.kind in SYMMETRIC for one in found):
         return None if forward is None else PairLoss(forward, forward)

@@ -12,7 +12,7 @@ from dpassay.core.numbers import up
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
-    from dpassay.trace.runner import TraceResult
+    from dpassay.trace.result import TraceResult
 
 
 def trace_object(f: Any, inputs: Sequence[Any] = (), **options: Any) -> TraceResult:

@@ -15,13 +15,19 @@ from typing import Any
 import numpy as np
 
 from dpassay.trace.choosing import CHOICE
-from dpassay.trace.formulas import sources_of
 from dpassay.trace.laws import law_of
 from dpassay.trace.outputs import described
 from dpassay.trace.record import Array, Draw, Run
-from dpassay.trace.replay import Tracer
+from dpassay.trace.tracer import Tracer
 
-LONGEST, MOST_WHOLE = 64, 10_000  # numbers drawn in a run; integers of which one is drawn
+LONGEST, MOST_WHOLE, MOST_TRIES = (
+    64,
+    10_000,
+    64,
+)  # numbers drawn in a run; integers of which one is drawn; of a binomial
+INSIDE = 0.483712  # where in a part a number is put: half way there is often another cut
+LEAST = 1e-11  # what is nearer to an end is rounding
+PROBED = 16  # paths of which both ends are tried; after that, every fourth
 SHORTEST = 1e-4  # parts of a uniform number: for shorter ones rounding would matter
 WHOLE = (0.0, 1.0)
 SOME, TOO_LITTLE = 12, 0.05  # paths, and the total probability that they must have for continuing to be worthwhile
@@ -83,49 +89,79 @@ class Outcomes:
 
 def steps_of(run: Run) -> list[Step] | None:
     """The steps of a run; None if it draws something else, or nothing, or uses it differently."""
-    if run.opaque or not 0 < sum(draw.values.size for draw in run.draws) <= LONGEST:
-        return None
-    uniform = {draw.start for draw in run.draws if draw.distribution != CHOICE and _whole(draw) is None}
-    if uniform and any(
-        not node.unchanged and any(one.start in uniform for draw in node.draws for one in sources_of(draw))
-        for node in run.nodes
-    ):
+    made = run.decisions()
+    if run.opaque or not 0 < sum(draw.values.size for _, draw in made) <= LONGEST:
         return None
     found = []
-    for k, draw in enumerate(run.draws):
-        if draw.distribution == CHOICE:
-            rows = weights_of(draw)
-            found += [Step(k, at, float(v), rows[at]) for at, v in enumerate(draw.values.reshape(-1).tolist())]
+    for k, draw in made:
+        if (one_of := _weights(draw)) is not None:
+            first, rows = one_of
+            numbers = (draw.values.reshape(-1) - first).tolist()
+            found += [Step(k, at, float(v), rows[at], first=first) for at, v in enumerate(numbers)]
             continue
-        if (whole := _whole(draw)) is not None:
-            each = np.full(len(whole), 1 / len(whole))
-            numbers = (draw.values.reshape(-1) - whole.start).tolist()
-            found += [Step(k, at, float(v), each, first=whole.start) for at, v in enumerate(numbers)]
-            continue
-        law = law_of(draw)
-        if law is None or law.kind != "uniform" or draw.values.dtype != np.float64:
+        own = _cut_steps(run, k, draw)
+        if own is None:
             return None
-        low, size = law.location.reshape(-1), law.scale.reshape(-1)
-        for at, v in enumerate(draw.values.reshape(-1).tolist()):
-            own = [float((t - low[at]) / size[at]) for index, t in run.compared if index == draw.start + at]
-            cuts = tuple(t for t in own if 0 < t < 1)
-            if not cuts or any(map(math.isnan, own)):
-                return None  # it may have been used unseen
-            found.append(Step(k, at, float((v - low[at]) / size[at]), None, cuts))
+        found += own
     return found
+
+
+def _cut_steps(run: Run, k: int, draw: Draw) -> list[Step] | None:
+    """Uniform numbers, each with the points where it was compared; None if some may have been used unseen."""
+    law = law_of(draw)
+    if law is None or law.kind != "uniform" or draw.values.dtype.itemsize < 4:
+        return None
+    low, size = law.location.reshape(-1), law.scale.reshape(-1)
+    found, seen = [], False
+    for at, v in enumerate(draw.values.reshape(-1).tolist()):
+        own = [float((t - low[at]) / size[at]) for index, t in run.compared if index == draw.start + at]
+        if any(map(math.isnan, own)):
+            return None
+        seen = seen or bool(own)
+        cuts = tuple(sorted({t for t in own if LEAST < t < 1 - LEAST}))
+        found.append(Step(k, at, float((v - low[at]) / size[at]), None, cuts))
+    return found if seen else None
+
+
+def _weights(draw: Draw) -> tuple[int, Array] | None:
+    """The first of the integers of which each number is one, and their probabilities, a row for each number."""
+    if draw.distribution == CHOICE:
+        return 0, weights_of(draw)
+    if (whole := _whole(draw)) is not None:
+        return whole.start, np.broadcast_to(np.full(len(whole), 1 / len(whole)), (draw.values.size, len(whole)))
+    many = draw.parameters.get("n", 1)
+    p = draw.parameters.get("p")
+    if draw.distribution not in ("bernoulli", "binomial") or p is None or np.ndim(many) or not 1 <= many <= MOST_TRIES:
+        return None
+    try:
+        share = np.broadcast_to(np.asarray(p, dtype=float), draw.shape).reshape(-1, 1)
+    except ValueError:
+        return None
+    counts = np.arange(int(many) + 1)
+    ways = np.array([math.comb(int(many), int(one)) for one in counts], dtype=float)
+    return 0, np.asarray(ways * share**counts * (1 - share) ** (many - counts))
 
 
 def _whole(draw: Draw) -> range | None:
     """The integers of which one is drawn uniformly; None if it is another kind of draw."""
-    low, high, more = (draw.parameters.get(name) for name in ("low", "high", "endpoint"))
-    if draw.distribution not in ("integers", "randint") or not isinstance(low, int | np.integer):
+    given = draw.parameters
+    if draw.distribution == "getrandbits" and isinstance(given.get("k"), int) and given["k"] < 14:
+        return range(1 << given["k"])
+    if draw.distribution == "randrange" and not set(given) - {"start", "stop"}:
+        low, high = (0, given.get("start")) if given.get("stop") is None else (given.get("start"), given["stop"])
+        low, high = low, None if high is None else high - 1
+    elif draw.distribution in ("integers", "randint"):
+        low, high = given.get("low"), given.get("high")
+        if high is None:
+            low, high = 0, low
+    else:
         return None
-    if high is None:
-        low, high = 0, low
-    if not isinstance(high, int | np.integer) or set(draw.parameters) - {"low", "high", "endpoint"}:
+    if not isinstance(low, int | np.integer) or not isinstance(high, int | np.integer):
         return None
-    found = range(int(low), int(high) + int(bool(more) or draw.source == "random"))
-    return found if 0 < len(found) <= MOST_WHOLE else None
+    if set(given) - {"low", "high", "endpoint", "start", "stop"}:
+        return None
+    found = range(int(low), int(high) + int(bool(given.get("endpoint")) or draw.source == "random"))
+    return found if 0 < found.stop - found.start <= MOST_WHOLE else None
 
 
 def weights_of(draw: Draw) -> Array:
@@ -156,7 +192,7 @@ def gone_through(tracer: Tracer, x: Any, most: int) -> Outcomes | None:
         own = tuple(part for part in path if part is not None)
         if any(isinstance(part, tuple) and part[1] - part[0] < SHORTEST for part in own):
             return None
-        before, values = 1.0, {k: draw.values for k, draw in enumerate(run.draws)}
+        before, values = 1.0, {k: draw.values for k, draw in run.decisions()}
         for position, step in enumerate(steps):
             others, rest = step.others(asked[position], own[position], most)
             found.rest += before * rest
@@ -167,7 +203,7 @@ def gone_through(tracer: Tracer, x: Any, most: int) -> Outcomes | None:
                 heapq.heappush(waiting, (-likely, count, ahead, _with(run, values, step, part, len(begun))))
             before *= step.chance(own[position])
         text = described(run.output)
-        if any(isinstance(part, tuple) for part in own):
+        if any(isinstance(part, tuple) for part in own) and (len(found.drawn) < PROBED or len(found.drawn) % 4 == 0):
             most -= 2
             if any(_at(tracer, x, run, steps, own, share) != text for share in (0.001, 0.999)):
                 return None
@@ -208,19 +244,21 @@ def comes_again(tracer: Tracer, pair: tuple[Any, Any], found: tuple[Outcomes, Ou
     """
     for k in range(times):
         for at in (0, 1) if k % 2 else (1, 0):
-            run = tracer.run(pair[at])
-            steps = steps_of(run)
-            if steps is None:
-                return False
-            path = next((path for path in found[at].drawn if _is_way(path, steps)), None)
-            if path is None and not found[at].rest:
-                return False
-            if path is not None and (
-                described(run.output) != found[at].drawn[path]
-                or not math.isclose(_chance(steps, path), found[at].likely[path], rel_tol=1e-9)
-            ):
+            if not is_one_of(tracer.run(pair[at]), found[at]):
                 return False
     return True
+
+
+def is_one_of(run: Run, found: Outcomes) -> bool:
+    """Whether a run is one of those that were enumerated, with the same output and the same probability."""
+    steps = steps_of(run)
+    if steps is None:
+        return False
+    path = next((path for path in found.drawn if _is_way(path, steps)), None)
+    if path is None:
+        return bool(found.rest)
+    same = described(run.output) == found.drawn[path]
+    return same and math.isclose(_chance(steps, path), found.likely[path], rel_tol=1e-9)
 
 
 def _is_way(path: tuple[Part, ...], steps: Sequence[Step]) -> bool:
@@ -237,15 +275,18 @@ def _with(run: Run, values: dict[int, Array], step: Step, part: Part, begun: int
     """What to draw so that one step is another part: everything before it unchanged, and as requested after it."""
     changed = np.array(values[step.draw])
     changed.flat[step.at] = (
-        part + step.first if isinstance(part, int) else _raw(run.draws[step.draw], step.at, sum(part) / 2)
+        part + step.first
+        if isinstance(part, int)
+        else _raw(run.draws[step.draw], step.at, part[0] + INSIDE * (part[1] - part[0]))
     )
-    last = step.draw if begun == 0 else max(step.draw, _draw_of(run, begun - 1))
-    return {**{k: one for k, one in values.items() if k <= last}, step.draw: changed}
+    order = [k for k, _ in run.decisions()]
+    last = max(order.index(step.draw), _place_of(run, begun - 1) if begun else 0)
+    return {**{k: values[k] for k in order[: last + 1]}, step.draw: changed}
 
 
-def _draw_of(run: Run, position: int) -> int:
-    """Which draw a step belongs to."""
-    ends = np.cumsum([draw.values.size for draw in run.draws])
+def _place_of(run: Run, position: int) -> int:
+    """The place in the order of the draw that a step belongs to."""
+    ends = np.cumsum([draw.values.size for _, draw in run.decisions()])
     return int(np.searchsorted(ends, position, side="right"))
 
 
@@ -257,7 +298,7 @@ def _raw(draw: Draw, at: int, share: float) -> float:
 
 def _at(tracer: Tracer, x: Any, run: Run, steps: list[Step], own: tuple[Part, ...], share: float) -> str:
     """The output if all uniform numbers are elsewhere in their parts."""
-    values = {k: np.array(draw.values) for k, draw in enumerate(run.draws)}
+    values = {k: np.array(draw.values) for k, draw in run.decisions()}
     for step, part in zip(steps, own, strict=True):
         if isinstance(part, tuple):
             place = part[0] + share * (part[1] - part[0])

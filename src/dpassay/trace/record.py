@@ -19,7 +19,7 @@ Array = NDArray[Any]
 
 _PYTHON = Path(os.__file__).parent  # its own library
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep  # dpassay's own code
-_RUNNER = str(Path(__file__).with_name("replay.py"))
+_RUNNER = str(Path(__file__).with_name("tracer.py"))
 _LIBRARIES = ("numpy", "scipy", "torch", "random", "secrets")
 
 
@@ -214,8 +214,18 @@ class Run:
     draws: list[Draw] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     opaque: list[tuple[str, Place]] = field(default_factory=list)
+    begun: set[Any] = field(default_factory=set)  # states of generators at which draws began
+    twisters: set[bool] = field(default_factory=set)  # Mersenne twisters that it used: Python's, numpy's
     compared: list[tuple[int, float]] = field(default_factory=list)  # drawn numbers, by index, with others
+    handled: list[tuple[str, Place]] = field(default_factory=list)  # how noisy numbers were used besides computing
+    batches: list[tuple[str, Place]] = field(default_factory=list)  # how loaders took them
+    accounted: list[tuple[str, str, Place]] = field(default_factory=list)  # the sampling that an accountant assumes
+    picks: list[Draw] = field(default_factory=list)  # indices of the largest of some noisy numbers, as draws
+    absorbed: list[int] = field(default_factory=list)  # where the draws start whose noise decided them
     output: Any = None
+    reading: Any = None  # the output read whole
+    key: tuple[int, ...] | None = None  # of its random bits
+    forced: dict[int, Array] = field(default_factory=dict)  # what numbers with noise are to be, by their number
     most: int = 10**9  # draws, before the code is stopped
     first: int = field(default_factory=lambda: _numbers[0])  # the index of its first number
 
@@ -224,25 +234,63 @@ class Run:
         if len(self.draws) >= self.most:
             raise TooManyDraws(f"more than {self.most:,} draws")
         other = self.replaced.get(len(self.draws))
-        if other is not None and other.shape == values.shape:
+        if other is not None and other.shape == values.shape and _possible(other, parameters.get("p"), distribution):
             values = np.asarray(other, dtype=values.dtype)
         draw = Draw(source, distribution, parameters, np.array(values), caller(), self.number, numbered(values.size))
         self.draws.append(draw)
         return draw
+
+    def take_bits(self, before: Any, after: Any) -> None:
+        """Record the random bits of a draw, by the states of its generator before and after it; None if unknown.
+
+        Draws are independent only if they take different bits.
+        """
+        if before is None or before == after:  # it needed none
+            return
+        if before in self.begun:
+            self.opaque.append(("the bits of an earlier draw", caller()))
+        self.begun.add(before)
+
+    def picked(self, p: Array, at: int, absorbed: set[int]) -> int:
+        """Record which of some noisy numbers is the largest; `replaced` has another by −1, −2 …, if requested."""
+        other = self.replaced.get(-1 - len(self.picks))
+        now = at if other is None or int(other) >= len(p) else int(other)
+        values = np.asarray(now)
+        self.picks.append(Draw("noise", "choice", {"p": p}, values, caller(), self.number, numbered(1)))
+        self.absorbed += sorted(absorbed - set(self.absorbed))
+        return now
+
+    def decisions(self) -> list[tuple[int, Draw]]:
+        """What was drawn, in its order: draws by their number, and picks instead of the noise that decided them."""
+        found = [(k, draw) for k, draw in enumerate(self.draws) if draw.start not in self.absorbed]
+        found += [(-1 - k, draw) for k, draw in enumerate(self.picks)]
+        return sorted(found, key=lambda one: one[1].start)
 
     def made(self, values: Array, formula: Formula) -> Draw:
         """Numbers that a formula made."""
         name = getattr(formula.function, "__name__", "formula")
         return Draw("formula", name, {}, np.array(values), caller(), self.number, numbered(values.size), formula)
 
-    def note(self, node: Node, values: Any) -> None:
-        """Record what became of a draw, with its numbers to the last bit."""
+    def note(self, node: Node, values: Any) -> Any:
+        """Record what became of a draw, with its numbers to the last bit; returns them, or what they are to be."""
+        other = self.forced.get(len(self.nodes))
+        if other is not None and other.shape == np.shape(values):
+            if isinstance(values, np.ndarray) and values.flags.writeable:
+                values[...] = other  # the array itself, which the code may hold
+            else:
+                values = other.astype(values.dtype) if isinstance(values, np.ndarray) else type(values)(other[()])
         node.exact = np.array(values, dtype=float)
         self.nodes.append(node)
+        return values
 
     def relative(self, index: Array) -> Array:
         """Indices of numbers that are the same in each run; those of older runs unchanged, below −1."""
         return np.where(index < 0, -1, np.where(index >= self.first, index - self.first, -2 - index))
+
+
+def _possible(values: Array, p: Any, distribution: str) -> bool:
+    """Whether there are as many things as the index of what is requested needs: another input may have fewer."""
+    return distribution != "choice" or not values.size or bool(values.max() < np.shape(p)[-1])
 
 
 drawing: list[bool] = []  # not empty inside a draw: some methods call others

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
 from dpassay.audit.candidate_pairs import same, shown, why_not_neighbours
-from dpassay.core.json import plain
+from dpassay.audit.data_sets import why_not_records
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 
@@ -50,42 +48,6 @@ def stated_relation(
             "that you give are taken as neighbours"
         )
     for x, y in pairs or combinations(inputs[:MOST_INPUTS], 2):
-        if why := why_not_neighbours(x, y, relation) or _why_not_records(x, y, relation):
+        if why := why_not_neighbours(x, y, relation) or why_not_records(x, y, relation, data_sets=True):
             raise InputError(f"{shown(x)} and {shown(y)} are not neighbours: {why}")
     return relation
-
-
-def _why_not_records(x: Any, y: Any, relation: Neighbours) -> str:
-    """Why two inputs are not data sets that differ as the relation requires; empty if they are, or if unclear."""
-    if relation.relation not in ("replace-record", "add-remove-record"):
-        return ""
-    if any(one is None or isinstance(one, str | bytes | int | float) for one in (x, y)):
-        return f"neighbours are {relation}, and these are not data sets"
-    first, second = _rows(x), _rows(y)
-    if first is None or second is None:
-        return ""
-    removed, added = (first - second).total(), (second - first).total()
-    if relation.relation == "replace-record":
-        if (removed, added) == (1, 1):
-            return ""
-        if removed != added:
-            return "one record would have to be added or removed, and neighbours have one replaced"
-        return f"they differ in {removed} records, and neighbours have one replaced"
-    if relation.kind in ("user", "entity"):
-        said = f"one of two neighbours has all records of the other; here {removed} and {added} records are not shared"
-        return said if min(removed, added) > 0 else ""
-    if relation.kind == "user-entity" or removed + added <= relation.count:
-        return ""
-    most = "one record is" if relation.count == 1 else f"at most {relation.count} records are"
-    return f"{removed} would have to be removed and {added} added; between neighbours {most} added or removed"
-
-
-def _rows(x: Any) -> Counter[str] | None:
-    """How often a data set has each record; None if it is not known what its records are."""
-    if hasattr(x, "detach"):
-        x = x.detach().cpu().numpy()
-    try:
-        rows = plain(x)
-    except InputError:
-        return None
-    return Counter(json.dumps(row, sort_keys=True) for row in rows) if isinstance(rows, list) else None

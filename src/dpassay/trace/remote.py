@@ -6,20 +6,29 @@ what became of it is sent back, and judged here.
 
 from __future__ import annotations
 
+import copy
 import json
+import math
 import shutil
 import tempfile
+import time
 import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpassay.audit.lines import seconds_of
 from dpassay.audit.process import Died, Process
 from dpassay.errors import InputError, MechanismError, in_one_line
-from dpassay.trace.failing import RunError, SubjectGone
+from dpassay.trace.budget import charge
+from dpassay.trace.failing import RunError, SubjectGone, WatchedTooLong
+from dpassay.trace.natural import Key
 from dpassay.trace.record import Array, Run
-from dpassay.trace.replay import Tracer
+from dpassay.trace.tracer import Tracer
+from dpassay.trace.whole import Reading
 from dpassay.trace.wire import Receiver, Sender
 
 _START = """
@@ -45,7 +54,8 @@ class RemoteTracer(Tracer):
     """
 
     def __init__(self, interpreter: str, path: str, seed: int = 0, time_limit: float = 60.0) -> None:
-        self.subject, self.seed, self.runs, self.drawn, self._gone = path, seed, 0, {}, ""
+        self.until = math.inf
+        self.subject, self.seed, self.runs, self.drawn, self.first_draws, self._gone = path, seed, 0, {}, (), ""
         self._folder = _lent()
         start = _START.format(folder=self._folder.name, path=path)
         words = [interpreter, "-c", start.strip()]
@@ -67,15 +77,37 @@ class RemoteTracer(Tracer):
         self.versions: dict[str, str] = answer["ready"]
         self.mechanism: Any = SimpleNamespace(replays=answer["replays"], describe=self._describe)
 
-    def run(self, x: Any, replaced: dict[int, Array] | None = None) -> Run:
-        answer = self._ask(self._sender.message((self.runs, self.seed, x, replaced or {})))
-        self.runs += 1
+    def run(
+        self,
+        x: Any,
+        replaced: dict[int, Array] | None = None,
+        *,
+        forced: dict[int, Array] | None = None,
+        key: tuple[int, ...] | None = None,
+    ) -> Run:
+        if time.monotonic() > self.until:
+            raise WatchedTooLong
+        asked = {"replaced": replaced or {}, "forced": forced or {}, "key": key}
+        number, self.runs = self.runs, self.runs + 1
+        found = self.answer("run", number, self.seed, x, asked)
+        assert isinstance(found, Run)
+        self.remember(x, found)
+        return found
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        yield
+
+    @cached_property
+    def natural(self) -> Any:
+        return _NaturalElsewhere(self)
+
+    def answer(self, *asked: Any) -> Any:
+        """What the other interpreter answers to a question."""
+        answer = self._ask(self._sender.message(asked))
         if "error" in answer:
             raise RunError(*answer["error"])
-        found = self._receiver.value(answer)
-        assert isinstance(found, Run)
-        self.remember(x, len(found.draws))
-        return found
+        return self._receiver.value(answer)
 
     def close(self) -> None:
         """End the other interpreter."""
@@ -87,6 +119,7 @@ class RemoteTracer(Tracer):
     def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
         if self._gone:
             raise SubjectGone(self._gone)
+        began = time.monotonic()
         try:
             said = self._process.exchange(json.dumps(message).encode() + b"\n", 1).said
         except Died as error:
@@ -98,12 +131,56 @@ class RemoteTracer(Tracer):
         except MechanismError as error:  # no answer in time; a later answer must not be used
             self._gone = str(error)
             raise SubjectGone(self._gone) from None
+        finally:
+            charge(elsewhere=time.monotonic() - began)
         try:
             answer = json.loads(said or b"")
         except ValueError:
             raise MechanismError(f"the other interpreter answered {said!r:.200}") from None
         assert isinstance(answer, dict)
         return answer
+
+
+class _Fixed(NamedTuple):
+    """A seed that is fixed in the other interpreter's code."""
+
+    name: str
+    file: str
+    line: int
+
+
+class _NaturalElsewhere:
+    """Natural runs in the other interpreter."""
+
+    def __init__(self, tracer: RemoteTracer) -> None:
+        self.tracer, self.runs, self.until, self.calls = tracer, 0, math.inf, 1
+        self.keeps, self.kept = False, None
+        self.fixed = [_Fixed(*one) for one in tracer.answer("fixed")]  # seeds, which are started anew there
+
+    @property
+    def twice(self) -> _NaturalElsewhere:
+        found = copy.copy(self)
+        found.calls, found.runs = 2, 0
+        return found
+
+    def readings(self, x: Any, keys: Sequence[Key], *, apart: bool = False, each: bool = True) -> list[Reading]:
+        found = self.tracer.answer("natural", x, list(keys), apart, each, self.calls, self._left)
+        self.runs += len(found)
+        return [Reading(*parts) for parts in found]
+
+    def counted(self, x: Any, keys: Sequence[Key], apart: bool) -> list[Reading]:
+        return self.readings(x, keys, apart=apart, each=False)
+
+    def remembers(self, pair: Sequence[Any], keys: Sequence[Key]) -> bool | None:
+        found: bool | None = self.tracer.answer("remembers", tuple(pair), list(keys), self._left)
+        return found
+
+    def keeps_answers(self, x: Any, y: Any, keys: Sequence[Key]) -> bool:
+        return bool(self.tracer.answer("keeps", x, y, list(keys), self._left))
+
+    @property
+    def _left(self) -> float | None:
+        return None if self.until == math.inf else max(0.0, self.until - time.monotonic())
 
 
 def _lent() -> tempfile.TemporaryDirectory[str]:

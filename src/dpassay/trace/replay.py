@@ -6,24 +6,19 @@ output in another way.
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dpassay.audit.python_objects import awaited
-from dpassay.audit.targets import Adapted, Loaded, as_mechanism
-from dpassay.errors import DpassayError, MechanismError
-from dpassay.pipeline.mechanism import Failure
-from dpassay.trace.failing import RunError, run_error, time_limited
+from dpassay.errors import MechanismError
 from dpassay.trace.formulas import sources_of
 from dpassay.trace.laws import NOISE_KINDS, NodeLaw, law_of, node_law
-from dpassay.trace.numbers import plain
 from dpassay.trace.outputs import ROUNDING, leaves, same
 from dpassay.trace.record import Array, Draw, Node, Run
 from dpassay.trace.solving import Wanted
-from dpassay.trace.sources import watch, watched_generator
+from dpassay.trace.tracer import Tracer
 
 STRETCH = (-30, 1000, 1)  # times the usual noise
 _PASSES = 5
@@ -31,61 +26,6 @@ MONOTONE = {
     *(np.clip, np.round, np.around, np.rint, np.floor, np.ceil, np.trunc, np.sign, np.maximum, np.minimum, np.exp),
     *(np.tanh, np.greater, np.greater_equal, np.less, np.less_equal),
 }
-
-
-@dataclass
-class Tracer:
-    """Runs a subject, each time with every source of randomness watched.
-
-    >>> tracer = Tracer(lambda x, rng: x + rng.laplace(scale=2))
-    >>> print(*(draw.distribution for draw in tracer.run(3.0).draws))
-    laplace
-    """
-
-    subject: Any
-    seed: int = 0
-    time_limit: float | None = None  # seconds of one run
-    runs: int = field(default=0, init=False)
-    most_draws: int = 10**9  # of one run: a loop may have no end for a hostile input
-    drawn: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)  # of each input: first, and most after
-
-    def __post_init__(self) -> None:
-        self.mechanism = as_mechanism(self.subject)
-
-    def run(self, x: Any, replaced: dict[int, Array] | None = None) -> Run:
-        """One run on x, with its own generator if the subject takes one."""
-        run = Run(self.runs, replaced or {}, most=self.most_draws)
-        rng = watched_generator(np.random.Generator(np.random.PCG64([self.seed, self.runs])))
-        self.runs += 1
-        mechanism = self.mechanism.mechanism if isinstance(self.mechanism, Loaded) else self.mechanism
-        inner = mechanism.function if isinstance(mechanism, Adapted) else mechanism
-        with watch(run, [self.subject, inner]), np.errstate(all="ignore"), time_limited(self.time_limit):
-            try:
-                output = awaited(mechanism.sample(_own(x), 1, rng))[0]
-            except DpassayError:
-                raise
-            except (Exception, SystemExit) as error:
-                raise run_error(error) from None
-            run.output = plain(output)
-        if isinstance(output, Failure):
-            raise RunError(output.kind, output.said) if output.error is None else run_error(output.error)
-        self.remember(x, len(run.draws))
-        return run
-
-    def begin_again(self, seed: int) -> None:
-        """Make the following runs as if there had been none before, with this seed."""
-        self.seed, self.runs, self.drawn, self.most_draws = seed, 0, {}, 10**9
-
-    def remember(self, x: Any, draws: int) -> None:
-        """Record how often a run of x drew."""
-        first, most = self.drawn.get(repr(x), (draws, -2))
-        self.drawn[repr(x)] = (first, -1 if most == -2 else max(most, draws))
-
-
-def _own(x: Any) -> Any:  # a copy, which the code may change
-    if isinstance(x, np.ndarray | list | dict):
-        return copy.deepcopy(x)
-    return x.clone() if hasattr(x, "detach") and hasattr(x, "clone") else x
 
 
 def values_of(run: Run) -> dict[int, Array]:
@@ -132,6 +72,16 @@ class Use:
     def shift_tolerance(self) -> float:
         """The possible rounding error of a shift."""
         return float(self.tolerance / np.abs(self.y.factor[self.y.factor != 0]).min(initial=np.inf))
+
+    def like(self, other: Use) -> bool:
+        """Whether other runs hide the same by the same noise."""
+        if self.gap.shape != other.gap.shape:
+            return False
+        atol = max(self.tolerance, other.tolerance)
+        pairs = [(self.gap, other.gap), *((a.scale, b.scale) for a, b in zip(self.laws, other.laws, strict=True))]
+        return all(np.array_equal(a.kind, b.kind) for a, b in zip(self.laws, other.laws, strict=True)) and all(
+            np.allclose(one, its, rtol=1e-9, atol=atol, equal_nan=True) for one, its in pairs
+        )
 
     @property
     def draws(self) -> tuple[Draw, ...]:
@@ -258,7 +208,68 @@ def replay(tracer: Tracer, x: Any, y: Any, released: frozenset[int], given: dict
         noise = needed
         if settled:
             break
-    return Replay(first, second, uses, _coarse(first, second, released), _differing(first, second))
+    differing = _differing(first, second)
+    if differing and uses:  # a text may show no more than the rounding of a sum
+        numbers = {id(node): k for k, node in enumerate(first.nodes)}
+        exact = {numbers[id(use.x)]: use.x.exact for use in uses if use.x.exact is not None}
+        differing = _differing(first, tracer.run(y, noise, forced=exact))
+    return Replay(first, second, uses, _coarse(first, second, released), differing)
+
+
+def shifted(tracer: Tracer, first: Run, y: Any, sums: Sequence[int], partners: Array | None = None) -> Run | None:
+    """A run of y with the noise that makes these sums those of a run of x, to the last bit; None if there is none.
+
+    The noise makes the sums the same but for rounding, and the rounding is taken from x. `partners` has for each number
+    of y, counted through all sums, the one of x that it is made equal to; by default the one at its own position.
+    """
+    noise = values_of(first)
+    nodes = [first.nodes[k] for k in sums]
+    targets = _at_partners([node.value for node in nodes], partners)
+    exact = _at_partners([node.value if node.exact is None else node.exact for node in nodes], partners)
+    for last in (False, False, True):
+        second = tracer.run(y, noise)
+        if not _same_steps(first, second):
+            return None
+        wanted = Wanted(second)
+        for k, target in zip(sums, targets, strict=True):
+            wanted.node(second.nodes[k], target)
+        noise = wanted.noise()
+        found = tracer.run(y, noise, forced=dict(zip(sums, exact, strict=True)), key=first.key)
+        if not _same_steps(first, found):
+            return None
+        tolerances = [Use(one, found.nodes[k], released=False).tolerance for k, one in zip(sums, nodes, strict=True)]
+        if partners is not None:
+            tolerances = [max(tolerances)] * len(sums)
+        if all(_close(found.nodes[k].value, to, by) for k, to, by in zip(sums, targets, tolerances, strict=True)):
+            return found
+        if last:
+            break
+    return None
+
+
+def _same_steps(first: Run, second: Run) -> bool:
+    """Whether two runs drew as much, and did the same with it at the same lines."""
+    if len(first.nodes) != len(second.nodes) or len(first.draws) != len(second.draws):
+        return False
+    return all(
+        one.place == other.place and one.offset.shape == other.offset.shape and len(one.terms) == len(other.terms)
+        for one, other in zip(first.nodes, second.nodes, strict=True)
+    )
+
+
+def _at_partners(values: Sequence[Array], partners: Array | None) -> list[Array]:
+    """The values of x at the positions of y."""
+    if partners is None:
+        return list(values)
+    flat = np.concatenate([np.reshape(one, -1) for one in values])[partners]
+    ends = np.cumsum([one.size for one in values])[:-1]
+    return [part.reshape(one.shape) for part, one in zip(np.split(flat, ends), values, strict=True)]
+
+
+def _close(found: Array, target: Array, tolerance: float) -> bool:
+    """Whether the sums are the same but for rounding: then it is only rounding that they are made the same."""
+    with np.errstate(invalid="ignore"):
+        return bool((np.abs(target - found) <= 10 * tolerance).all())
 
 
 def _differing(first: Run, second: Run) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ RULES: dict[str, str] = {
     "shared-noise": "one random number hides several coordinates, whose differences are released",
     "noise-reused": "the same noise is in two released values, or is released itself",
     "noise-made-once": "the noise was drawn in an earlier call",
-    "fixed-seed": "every call draws the same noise",
+    "fixed-seed": "every call, or every new process, draws the same noise",
     "loss-too-large": "the noise is too small for what it hides (a wrong norm, σ² for σ, ε for 1/ε, a residual, a clip "
     "after the noise), is on one side only, or is dropout; or the probabilities of what is drawn differ too much "
     "(unclipped logits, top-k)",
@@ -14,10 +14,14 @@ RULES: dict[str, str] = {
     "into numbers of one sign",
     "leak": "the input reaches the output without passing through the noise",
     "no-noise": "the output is the same in every run, and no noise was drawn",
+    "raises": "an exception, or its message, tells the inputs apart",
+    "told-apart": "natural runs tell the two inputs apart more often than the claim allows, however that comes about",
     "scale-depends-on-input": "the two inputs get noise of different scales",
     "draws-differ": "the two inputs draw different noise, so the runs cannot be compared",
     "unfollowed": "drawn numbers could not be followed to what they hide: a formula whose distribution is not known, "
     "or code that cannot be seen",
+    "sampling-not-accounted": "batches are taken in another way (shuffled, with replacement, in order) than the "
+    "privacy accountant of the code assumes, whose ε is then not about them",
     "opaque": "random numbers come from a source that cannot be followed",
 }
 # For hostile inputs: warnings, unless the claim covers the pair.
@@ -35,6 +39,6 @@ def meaning(rule: str) -> str:
     """What a rule means, in one line; empty for an unknown rule.
 
     >>> meaning("fixed-seed")
-    'every call draws the same noise'
+    'every call, or every new process, draws the same noise'
     """
     return {**RULES, **HOSTILE_RULES}.get(rule, "")

@@ -6,6 +6,7 @@ It stores the question, so that it can be asked again, and everything that was f
 from __future__ import annotations
 
 import json
+import math
 import platform
 import sys
 from pathlib import Path
@@ -21,13 +22,16 @@ from dpassay.core.guarantee import make_guarantee
 from dpassay.core.json import plain
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.records import read_record
+from dpassay.trace.counting import Count as Counted
 from dpassay.trace.findings import Finding
 from dpassay.trace.relations import check_different, stated_relation
-from dpassay.trace.replay import Tracer
-from dpassay.trace.runner import TraceResult
+from dpassay.trace.result import TraceResult
 from dpassay.trace.session import Asked
+from dpassay.trace.tracer import Tracer
+from dpassay.trace.trials import Trials
 
-SCHEMA: Literal["dpassay/trace/2"] = "dpassay/trace/2"
+MOST_ALPHA = 0.2
+SCHEMA: Literal["dpassay/trace/3"] = "dpassay/trace/3"
 
 
 class _Record(BaseModel):
@@ -55,10 +59,29 @@ class DrawRecord(_Record):
     line: Count
 
 
+class CountRecord(_Record):
+    """An event counted in natural runs: how often, of how many, first of the input that has it more often."""
+
+    event: str = Field(max_length=1000)
+    hits: list[Count] = Field(min_length=2, max_length=2)
+    runs: list[Count] = Field(min_length=2, max_length=2)
+    first: Literal[0, 1]
+    delta: Real
+    alpha: Real
+    calls: Literal[1, 2] = Field(description="of the subject, in each run")
+    epsilon: Real
+
+    @property
+    def counted(self) -> Counted:
+        """The same, to compute again what it shows."""
+        hits, runs = (self.hits[0], self.hits[1]), (self.runs[0], self.runs[1])
+        return Counted(self.event, hits, runs, self.first, self.delta, self.alpha, calls=self.calls)
+
+
 class TraceRecord(_Record):
     """A trace on file."""
 
-    schema_: Literal["dpassay/trace/2"] = Field(alias="schema")
+    schema_: Literal["dpassay/trace/3"] = Field(alias="schema")
     versions: dict[str, str]
     subject: dict[str, str]
     epsilon: str = Field(max_length=100)
@@ -74,8 +97,12 @@ class TraceRecord(_Record):
     forms: list[str] = Field(min_length=2, max_length=2)
     verdict: Literal["refuted", "open"]
     reason: str
-    alpha: Real | None = Field(description="error probability, where the verdict rests on counted runs")
+    alpha: Real = Field(description="error probability of what is said about the pair")
     pair_epsilon: list[Real] = Field(min_length=2, max_length=2)
+    apart_from: Real = Field(description="the probability that the upper end leaves out; 1 without one")
+    replays: Count = Field(description="that agreed to the last bit, one after the other from the first")
+    count: CountRecord | None
+    traced_epsilon: list[Real] = Field(min_length=2, max_length=2, description="of the noise as it was watched")
     pipeline: str
     findings: list[FindingRecord]
     warnings: list[FindingRecord]
@@ -92,7 +119,50 @@ class TraceRecord(_Record):
         asked = self.asked
         check_different(asked.inputs, asked.pairs)
         stated_relation(asked.relation, asked.inputs, asked.pairs)
+        self._follows()
         return self
+
+    def _follows(self) -> None:
+        """Whether what is said of the pair follows from the counts and the replays, computed again."""
+        if not 0 < self.alpha <= MOST_ALPHA:
+            raise ValueError(
+                f"its error probability is {self.alpha:g}; a trace's is above 0 and at most {MOST_ALPHA:g}"
+            )
+        claimed = make_guarantee(self.epsilon, self.delta)
+        least = 0.0 if self.count is None else self.count.counted.epsilon
+        if self.count is not None:
+            few = all(0 <= hits <= runs for hits, runs in zip(self.count.hits, self.count.runs, strict=True))
+            if not few or not 0 < self.count.alpha <= self.alpha or self.count.delta != claimed.delta:
+                raise ValueError("its counts are not those of an event at this error probability and delta")
+            if not math.isclose(self.count.epsilon, least, rel_tol=1e-6, abs_tol=1e-9):
+                raise ValueError(f"its counts show epsilon {least:.6g}, not {self.count.epsilon:.6g}")
+        if (self.verdict == "refuted") != (least > claimed.claimed):
+            raise ValueError(f"its counts show epsilon {least:.6g}, so the claim is not {self.verdict}")
+        if not math.isclose(self.pair_epsilon[0], least, rel_tol=1e-6, abs_tol=1e-9):
+            raise ValueError(
+                f"the lower end for its pair is {self.pair_epsilon[0]:.6g}, and its counts show {least:.6g}"
+            )
+        left = (
+            1.0
+            if self.pair_epsilon[1] == math.inf
+            else Trials(self.replays, self.alpha).exception(self.pair_epsilon[1])
+        )
+        if not math.isclose(self.apart_from, left, rel_tol=1e-6) or (self.pair_epsilon[1] < math.inf and left >= 1):
+            raise ValueError(f"{self.replays} replays leave out a probability of {left:.3g}, not {self.apart_from:.3g}")
+        self._says_so(claimed.claimed)
+
+    def _says_so(self, claimed: float) -> None:
+        """Whether the words of a refutation or of a bound have the numbers that it rests on."""
+        if self.verdict == "refuted" and self.count is not None:
+            counted = self.count.counted
+            said = f"; counted: {counted}: ε ≥ {counted.epsilon:.3g} (error probability "
+            if not self.findings or self.reason != self.findings[0].message or said not in self.reason:
+                raise ValueError("its reason is not what its counts show")
+        elif self.pair_epsilon[1] <= claimed * (1 + 1e-5):
+            most = f"{self.pair_epsilon[1]:.6g}"
+            said = f"n {self.replays:,} replays the outputs agreed to the last bit: ε is at most {most}, "
+            if f"{said}apart from a probability of at most {self.apart_from:.2%} " not in self.reason:
+                raise ValueError("its reason is not what its replays show")
 
     @property
     def two(self) -> tuple[Any, Any]:
@@ -108,6 +178,11 @@ class TraceRecord(_Record):
         relation = Neighbours(self.neighbours) if self.neighbours else None
         inputs, path = () if pairs else tuple(given), self.subject.get("path", "")
         return Asked(inputs, pairs, self.epsilon, self.delta, self.seed, path, relation, self.hostile, self.tried)
+
+
+_SAME_NAMES = (
+    *("verdict", "reason", "pair_epsilon", "traced_epsilon", "pipeline", "runs", "apart_from", "replays", "count"),
+)
 
 
 def record_of(result: TraceResult, tracer: Tracer, asked: Asked) -> TraceRecord:
@@ -133,11 +208,11 @@ def record_of(result: TraceResult, tracer: Tracer, asked: Asked) -> TraceRecord:
         tried=result.tried,
         pair=[plain(x) for x in result.pair],
         forms=[form_of(x) for x in result.pair],
-        alpha=result.verdict.alpha,
+        alpha=data["alpha"],
         findings=[_finding(one) for one in result.findings],
         warnings=[_finding(one) for one in result.warnings],
         draws=[DrawRecord(**{**draw, "file": Path(draw["file"]).name}) for draw in data["draws"]],
-        **{name: data[name] for name in ("verdict", "reason", "pair_epsilon", "pipeline", "runs")},
+        **{name: data[name] for name in _SAME_NAMES},
     )
 
 

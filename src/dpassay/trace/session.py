@@ -9,14 +9,15 @@ from typing import Any
 
 from dpassay.audit.hostile_inputs import hostile_inputs
 from dpassay.audit.lines import seconds_of
+from dpassay.audit.timing import duration
 from dpassay.core.json import plain
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
-from dpassay.trace.hostile import WHOLE_ALPHA, quiet, with_hostile
+from dpassay.trace.hostile import SHARE, WHOLE_ALPHA, quiet, with_hostile
 from dpassay.trace.relations import check_different, stated_relation
-from dpassay.trace.replay import Tracer
-from dpassay.trace.runner import TraceResult
+from dpassay.trace.result import TraceResult
 from dpassay.trace.runner import trace as trace_pairs
+from dpassay.trace.tracer import Tracer
 
 
 def trace(
@@ -32,12 +33,14 @@ def trace(
     hostile: bool = True,
     save: str | Path | None = None,
     time_limit: float | None = None,
+    time: str | float | None = None,
 ) -> TraceResult:
     """Run a mechanism on pairs of neighbours, or on inputs any two of which are, and judge its noise as coded.
 
     `hostile` inputs are tried too (docs/hostile.md). What they show is a warning; it refutes the claim only if
     `neighbours` states that the claim covers them. Every claim about texts covers two texts that differ in a word.
-    `save` writes the result to a file, for `dpassay verify`. `time_limit` is how long one run may take, in seconds.
+    `save` writes the result to a file, for `dpassay verify`. `time_limit` is how long one run may take, in seconds, and
+    `time` how long runs are made until the claim is decided ("10s", "5m"); by default 3 seconds of work.
 
     >>> result = trace(lambda x, rng: x + rng.laplace(scale=1), [0.0, 1.0], epsilon=1)
     >>> result.verdict.word, [warning.message for warning in result.warnings][:2]
@@ -49,11 +52,12 @@ def trace(
         raise InputError(f"{save} already exists: save to another file")
     if seed < 0:
         raise InputError(f"a seed must be a whole number, 0 or more, got {seed}")
+    seconds = None if time is None else duration(time)
     check_different(inputs, pairs)
     relation = stated_relation(neighbours, inputs, pairs)
     if save is not None:
         plain([*inputs, *pairs])  # what cannot be saved is refused before the runs
-    asked = Asked(tuple(inputs), tuple(pairs), epsilon, delta, seed, name, relation, hostile)
+    asked = Asked(tuple(inputs), tuple(pairs), epsilon, delta, seed, name, relation, hostile, seconds=seconds)
     tracer = f if isinstance(f, Tracer) else Tracer(f, seed, None if time_limit is None else seconds_of(time_limit))
     result = traced(tracer, asked)
     if save is not None:
@@ -76,13 +80,15 @@ class Asked:
     relation: Neighbours | None
     hostile: bool
     tried: int | None = None
+    seconds: float | None = None
 
 
 def traced(tracer: Tracer, asked: Asked) -> TraceResult:
     """The trace of the given inputs, then of hostile ones."""
     of = tracer.subject
     label = asked.name or getattr(of, "__name__", type(of).__name__)
-    claimed = {"epsilon": asked.epsilon, "delta": asked.delta, "seed": asked.seed, "name": label}
+    claimed: dict[str, Any] = {"epsilon": asked.epsilon, "delta": asked.delta, "seed": asked.seed, "name": label}
+    claimed["seconds"] = asked.seconds
     result = trace_pairs(tracer, asked.inputs, pairs=asked.pairs, **claimed)
     relation, x = asked.relation, (asked.inputs or asked.pairs[0])[0]
     if asked.hostile:
@@ -110,10 +116,10 @@ def _worst(result: TraceResult, tracer: Tracer, x: Any, relation: Neighbours, cl
     other = _opposite(huge[-1]) if relation.relation == "any" else x
     try:
         with quiet():
-            found = trace_pairs(tracer, pairs=[(huge[-1], other)], **claimed)
+            found = trace_pairs(tracer, pairs=[(huge[-1], other)], **claimed, alpha=SHARE)
     except Exception:  # whatever the code raises, it refuses this input
         return result
-    if not found.verdict.refuted:
+    if not found.verdict.refuted or found.rules == ("raises",):  # a huge input may be refused
         return result
     if found.verdict.alpha is None:
         return found

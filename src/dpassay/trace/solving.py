@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpassay.trace.formulas import Law, bases_of_draw, sources_of
-from dpassay.trace.laws import law_of, node_law
+from dpassay.trace.laws import field_of, law_of, node_law
 from dpassay.trace.record import Array, Draw, Node, Run
 
 
@@ -32,16 +32,22 @@ class Wanted:
         with np.errstate(all="ignore"):
             change = np.asarray(target - node.value)
         change = np.where(np.isfinite(change), change, np.nan)
-        law = node_law(node)
         if node.alone:
             self._term(node, 0, change, np.ones(change.shape, bool))
             return
+        law = node_law(node)
         used = np.stack([(index >= 0) & (factor != 0) for index, factor in node.terms])
         pairs = (used.sum(axis=0) == 2) & np.isin(law.kind, ("laplace", "discrete laplace")) & ~law.mixed
         kinds = np.stack([node.of_numbers(_noise_kind, index) for index, _ in node.terms])
         first = np.argmax(used & (kinds | ~kinds.any(axis=0)), axis=0)
+        # A sum of Gaussian numbers has the loss of its own scale only if each takes a share as large as its variance.
+        sums = (used.sum(axis=0) > 1) & (law.kind == "gaussian") & ~law.mixed
+        scales = [factor * node.of_numbers(lambda draw: field_of(draw, "scale"), index) for index, factor in node.terms]
+        variances = np.where(used, np.stack(scales) ** 2, 0.0)
+        with np.errstate(all="ignore"):
+            shares = np.where(sums, variances / variances.sum(axis=0), 1.0)
         for k in range(len(node.terms)):
-            self._term(node, k, change, (first == k) & used[k] & ~pairs)
+            self._term(node, k, change * shares[k], used[k] & ~pairs & (sums | (first == k)))
         for at in map(tuple, np.argwhere(pairs).tolist()):
             self._pair(node, [k for k in range(len(used)) if used[(k, *at)]], at, float(change[at]))
 
@@ -167,6 +173,12 @@ def quantile_of(law: Law, wanted: Array, at: Array) -> Array:
             t = np.where(standard < 0, np.nan, np.exp(-standard) if law.falling else -np.expm1(-standard))
         elif law.kind == "rayleigh":
             t = np.exp(-(standard**2) / 2) if law.falling else -np.expm1(-(standard**2) / 2)
+        elif law.kind == "gumbel":
+            t = -np.expm1(-np.exp(-standard)) if law.falling else np.exp(-np.exp(-standard))
+        elif law.kind == "logistic":
+            t = 1 / (1 + np.exp(-standard))
+        elif law.kind == "cauchy":
+            t = 0.5 + np.arctan(standard) / math.pi
         else:
             t = standard
     return np.asarray(law.span[0] + (law.span[1] - law.span[0]) * t)

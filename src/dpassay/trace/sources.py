@@ -14,15 +14,28 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, partial, wraps
-from operator import setitem
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from dpassay.trace.choosing import PYTHON_CHOICES, choosing, choosing_in_python
+import dpassay.trace.arrays  # noqa: F401  (watched arrays are registered by their module)
+from dpassay.trace.choosing import (
+    PYTHON_CHOICES,
+    PYTHON_ORDERS,
+    choosing,
+    choosing_in_python,
+    note_set_state,
+    ordering_in_python,
+    permuting,
+    setting,
+    shuffling,
+    state_of,
+)
 from dpassay.trace.follow import of_draw
-from dpassay.trace.numbers import MATH, elementwise, making, plain, totalling, watched, with_node
+from dpassay.trace.loaders import watched_methods
+from dpassay.trace.numbers import MATH, NATURAL, adding, elementwise, making, picking, plain, totalling, with_node
+from dpassay.trace.patching import NaturalType, Patches
 from dpassay.trace.record import Run, begin, caller, current, drawing, end, importing
 
 PARAMETERS = {
@@ -39,6 +52,9 @@ PARAMETERS = {
     "binomial": ("n", "p"),
     "integers": ("low", "high", "size", "dtype", "endpoint"),
     "randint": ("low", "high"),
+    "randrange": ("start", "stop", "step"),
+    "getrandbits": ("k",),
+    "multivariate_normal": ("mean", "cov"),
 }
 DEFAULTS: dict[str, dict[str, Any]] = {
     "laplace": {"loc": 0.0, "scale": 1.0},
@@ -57,7 +73,7 @@ _NOT_DRAWS = {"bit_generator", "spawn", "seed", "get_state", "set_state", "getst
 _PYTHON_DRAWS = (
     *("random", "uniform", "gauss", "normalvariate", "expovariate", "lognormvariate", "triangular", "betavariate"),
     *("gammavariate", "vonmisesvariate", "paretovariate", "weibullvariate", "randint", "randrange", "choice"),
-    *("choices", "sample", "shuffle", "getrandbits"),
+    *("choices", "sample", "shuffle", "getrandbits", "randbytes"),
 )
 _STATE_DRAWS = [name for name in dir(np.random.RandomState) if not name.startswith("_") and hasattr(np.random, name)]
 _NOT_SUBJECTS = {"__main__", "dpassay", "numpy", "scipy", "torch"}  # packages that are not searched
@@ -78,31 +94,40 @@ def _watching(draw: Callable[..., Any], source: str, name: str, method: bool = T
         run = current()
         if run is None or drawing or importing():
             return draw(*arguments, **options)
+        given, more = [plain(one) for one in arguments], {key: plain(one) for key, one in options.items()}
+        generator = arguments[0] if method and arguments else None
+        before = state_of(generator)
         drawing.append(True)
         try:
-            given = [plain(one) for one in arguments]
-            numbers = draw(*given, **{key: plain(one) for key, one in options.items()})
+            numbers = draw(*given, **more)
         finally:
             drawing.pop()
-        return _noted(run, source, name, given[1:] if method else given, options, numbers)
+        run.take_bits(before, state_of(generator))
+        return _noted(run, source, name, given[1:] if method else given, more, numbers, options.get("out"))
 
     return drawn
 
 
-def _noted(run: Run, source: str, name: str, given: list[Any], options: dict[str, Any], numbers: Any) -> Any:
+def _noted(run: Run, source: str, name: str, given: list[Any], options: dict[str, Any], numbers: Any, out: Any) -> Any:
     named = {**dict(zip(PARAMETERS.get(name, ()), given, strict=False)), **options}
-    named = {key: plain(one) for key, one in named.items() if key not in ("size", "dtype", "out")}
-    try:
-        values = np.asarray(numbers)
-    except ValueError:
-        values = np.asarray(None)
-    if values.dtype.kind not in "biuf":
-        run.drawn(source, name, named, np.zeros(0))
+    named = {key: one for key, one in named.items() if key not in ("size", "dtype", "out")}
+    kind = type(numbers)
+    countable = kind is np.ndarray or kind in (float, int, bool) or isinstance(numbers, np.number | np.bool_)
+    values = np.asarray(numbers) if countable else np.zeros(0)
+    if not countable or values.dtype.kind not in "biuf":
+        run.drawn(source, name, {}, np.zeros(0))
         return numbers
     draw = run.drawn(source, name, {**DEFAULTS.get(name, {}), **named}, values)
     if isinstance(numbers, np.ndarray):
-        return watched(draw, scalar=False)
-    number = type(numbers)(draw.values[()])
+        if not np.array_equal(values, draw.values, equal_nan=True):
+            numbers[...] = draw.values
+        if out is not None and type(out) in NATURAL:
+            out.node = of_draw(draw)
+            run.note(out.node, draw.values)
+            return out
+        return with_node(numbers, of_draw(draw), scalar=False)
+    own = draw.values[()]
+    number = numbers if own == numbers or own != own else kind(own)
     return with_node(number, of_draw(draw), scalar=True)
 
 
@@ -120,12 +145,19 @@ class WatchedGenerator(np.random.Generator, metaclass=_AlsoPlain):
 class WatchedState(np.random.RandomState, metaclass=_AlsoPlain):
     """The same for numpy's older generators."""
 
+    def set_state(self, state: Any) -> None:
+        waiting = state.get("has_gauss") if isinstance(state, dict) else len(state) > 3 and state[3]
+        if waiting:  # a Gaussian number that a draw may take without any bits
+            note_set_state()
+        super().set_state(state)
 
+
+_ORDERS = {"choice": choosing, "shuffle": shuffling, "permutation": permuting, "permuted": permuting}
 for _kind, _of in ((WatchedGenerator, np.random.Generator), (WatchedState, np.random.RandomState)):
     for _name in dir(_of):
         if not _name.startswith("_") and _name not in _NOT_DRAWS:
             _own = getattr(_of, _name)
-            setattr(_kind, _name, choosing(_own) if _name == "choice" else _watching(_own, "numpy", _name))
+            setattr(_kind, _name, _ORDERS[_name](_own) if _name in _ORDERS else _watching(_own, "numpy", _name))
 
 
 def watched_generator(thing: Any) -> Any:
@@ -133,51 +165,14 @@ def watched_generator(thing: Any) -> Any:
     if type(thing) is _GENERATOR:
         return WatchedGenerator(thing.bit_generator)
     if type(thing) is _STATE:
-        return WatchedState(thing._bit_generator)
+        state = WatchedState(thing._bit_generator)
+        _STATE.set_state(state, thing.get_state())
+        return state
     return thing
 
 
 def _default_rng(seed: Any = None) -> Any:
     return WatchedGenerator(_DEFAULT_RNG(plain(seed)).bit_generator)
-
-
-class _Patches:
-    """Attributes, names and cells with temporarily replaced values."""
-
-    def __init__(self) -> None:
-        self.undo: list[Callable[[], Any]] = []
-
-    def attribute(self, thing: Any, name: str, value: Any) -> None:
-        if isinstance(thing, ModuleType) and name in vars(thing):
-            self.item(vars(thing), name, value)
-            return
-        special = isinstance(thing, FunctionType) or not hasattr(thing, "__dict__")
-        own = getattr(thing, name) if special else vars(thing).get(name, _patches_nothing)
-        put: Any = setattr if isinstance(thing, type | ModuleType) else object.__setattr__
-        try:
-            put(thing, name, value)
-        except (AttributeError, TypeError):
-            return
-        if own is _patches_nothing:
-            self.undo.append(lambda: delattr(thing, name))
-        else:
-            self.undo.append(lambda: put(thing, name, own))
-
-    def item(self, container: Any, key: Any, value: Any) -> None:
-        self.undo.append(partial(setitem, container, key, container[key]))
-        container[key] = value
-
-    def cell(self, cell: Any, value: Any) -> None:
-        own = cell.cell_contents
-        cell.cell_contents = value
-        self.undo.append(lambda: setattr(cell, "cell_contents", own))
-
-    def back(self) -> None:
-        while self.undo:
-            self.undo.pop()()
-
-
-_patches_nothing = object()
 
 
 @contextmanager
@@ -189,8 +184,24 @@ def watch(run: Run, subject: Any) -> Iterator[None]:
     >>> run.draws[0].distribution, run.draws[0].parameters, run.draws[0].shape
     ('laplace', {'loc': 0, 'scale': 2}, (3,))
     """
-    patches = _Patches()
+    with watching(subject), running(run):
+        yield
+
+
+@contextmanager
+def running(run: Run) -> Iterator[None]:
+    """Record a run, while the sources are watched."""
     begin(run)
+    try:
+        yield
+    finally:
+        end()
+
+
+@contextmanager
+def watching(subject: Any) -> Iterator[None]:
+    """Watch all sources, for one run or for several."""
+    patches = Patches()
     try:
         replaced = _patch_libraries(patches)
         _patch_subject(patches, subject, replaced)
@@ -198,10 +209,9 @@ def watch(run: Run, subject: Any) -> Iterator[None]:
             yield
     finally:
         patches.back()
-        end()
 
 
-def _torch(patches: _Patches) -> AbstractContextManager[Any]:
+def _torch(patches: Patches) -> AbstractContextManager[Any]:
     """Torch watched at its dispatcher, if the process has loaded it."""
     if "torch" not in sys.modules:
         return nullcontext()
@@ -213,7 +223,7 @@ def _torch(patches: _Patches) -> AbstractContextManager[Any]:
     return mode
 
 
-def _patch_libraries(patches: _Patches) -> dict[int, Any]:
+def _patch_libraries(patches: Patches) -> dict[int, Any]:
     """Replace what draws; returns the replacement of each function that a module may have imported."""
     replaced: dict[int, Any] = {}
 
@@ -222,7 +232,11 @@ def _patch_libraries(patches: _Patches) -> dict[int, Any]:
         patches.attribute(thing, name, value)
 
     shared, state = np.random.mtrand._rand, WatchedState(np.random.mtrand._rand._bit_generator)
+    _STATE.set_state(state, shared.get_state())  # with the second of two Gaussian numbers, if one is waiting
+    patches.undo.append(lambda: shared.set_state(state.get_state()))
     put(np.random.mtrand, "_rand", state)
+    for name in ("seed", "get_state", "set_state"):
+        put(np.random, name, getattr(state, name))
     for held in _distributions() if "scipy.stats" in sys.modules else ():  # they keep the one they began with
         if held.get("_random_state") is shared:
             patches.item(held, "_random_state", state)
@@ -235,15 +249,25 @@ def _patch_libraries(patches: _Patches) -> dict[int, Any]:
         put(np, name, making(getattr(np, name)))
     for name in ("sum", "mean"):
         put(np, name, totalling(getattr(np, name)))
+    for name in ("argmax", "argmin"):
+        put(np, name, picking(getattr(np, name)))
     for name, alike in MATH.items():
         put(math, name, elementwise(getattr(math, name), alike))
     for name in _PYTHON_DRAWS:
         own = getattr(random.Random, name)
-        watching = choosing_in_python(own, name) if name in PYTHON_CHOICES else _watching(own, "random", name)
+        if name in PYTHON_CHOICES:
+            watching = choosing_in_python(own, name)
+        elif name in PYTHON_ORDERS:
+            watching = ordering_in_python(own, name)
+        else:
+            watching = _watching(own, "random", name)
         patches.attribute(random.Random, name, watching)
-    for name in _PYTHON_DRAWS:
+    patches.attribute(random.Random, "setstate", setting(random.Random.setstate))
+    for name in (*_PYTHON_DRAWS, "setstate"):
         if hasattr(random, name):
             put(random, name, getattr(random._inst, name))
+    for kind, name, method in watched_methods():
+        patches.attribute(kind, name, method)
     for module, names in _OPAQUE.items():
         for name in names:
             put(module, name, _opaque(getattr(module, name), f"{module.__name__}.{name.strip('_')}"))
@@ -290,7 +314,7 @@ def _seeding() -> bool:
     return frame.f_code.co_name == "getrandbits" and frame.f_locals.get("self") is secrets._sysrand  # type: ignore[attr-defined]
 
 
-def _patch_subject(patches: _Patches, subject: Any, replaced: dict[int, Any]) -> None:
+def _patch_subject(patches: Patches, subject: Any, replaced: dict[int, Any]) -> None:
     """Generators that the subject holds, and functions that its modules imported by name."""
     _Search(patches, replaced).look(subject, 0)
 
@@ -298,7 +322,7 @@ def _patch_subject(patches: _Patches, subject: Any, replaced: dict[int, Any]) ->
 class _Search:
     """What a subject holds, searched once, to some depth."""
 
-    def __init__(self, patches: _Patches, replaced: dict[int, Any]) -> None:
+    def __init__(self, patches: Patches, replaced: dict[int, Any]) -> None:
         self.patches, self.replaced, self.seen = patches, replaced, set[int]()
 
     def look(self, thing: Any, depth: int) -> None:
@@ -356,6 +380,9 @@ class _Search:
             if id(space) in self.seen:
                 continue
             self.seen.add(id(space))
+            for name, value in (("type", NaturalType), ("sum", adding)):
+                if name not in space and package not in _NOT_SUBJECTS - {"__main__"}:
+                    self.patches.name(space, name, value)
             for name, value in list(space.items()):
                 if not name.startswith("__") and (new := self.other(value)) is not value:
                     self.patches.item(space, name, new)

@@ -12,9 +12,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from dpassay.trace.choosing import noted as choice_noted
+from dpassay.trace.choosing import ordered
+from dpassay.trace.deciding import compared_with, placed_among
 from dpassay.trace.follow import combined, consistent, joined, moved, of_draw, summed
 from dpassay.trace.numbers import gathered, plain, with_node
-from dpassay.trace.record import Array, Node, Run, current
+from dpassay.trace.record import Array, Draw, Node, Run, current
 
 # For each operation, the distribution, and the position of its first parameter among the arguments, with names.
 _PARAMETERS: dict[str, tuple[int, tuple[tuple[str, str, Any], ...]]] = {
@@ -41,6 +43,8 @@ _UFUNCS: dict[str, Any] = {
     **{"lt": np.less, "gt": np.greater, "le": np.less_equal, "ge": np.greater_equal},
     **{"maximum": np.maximum, "minimum": np.minimum, "reciprocal": np.reciprocal},
 }
+_EQUAL = {"eq": np.equal, "ne": np.not_equal}
+_DECIDING = {"lt", "gt", "le", "ge", *_EQUAL}
 _MOVES = {
     *("view", "_unsafe_view", "reshape", "transpose", "t", "permute", "squeeze", "unsqueeze", "expand", "slice"),
     *("select", "clone", "detach", "alias", "index", "flatten", "lift_fresh", "_reshape_alias", "repeat"),
@@ -58,17 +62,26 @@ def array(tensor: Any) -> Array:
 class WatchTorch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records what torch draws, and follows it."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Torch would import its compiler otherwise, which takes seconds: longer than a trace."""
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         run, name = current(), func.overloadpacket.__name__
         kwargs = kwargs or {}
         if run is None or _named:
             return func(*args, **kwargs)
-        if name == "native_dropout":
-            return _dropped(run, args, func(*args, **kwargs))
-        if name == "multinomial":
-            return _chosen(run, func(*args, **kwargs), args, kwargs)
-        if name in _DRAWS:
-            return _drawn(run, name, func(*args, **kwargs), args, kwargs)
+        if name in _DRAWS or name in ("native_dropout", "multinomial", "randperm"):
+            before = _state_of(kwargs.get("generator"))
+            result = func(*args, **kwargs)
+            run.take_bits(before, _state_of(kwargs.get("generator")))
+            if name == "native_dropout":
+                return _dropped(run, args, result)
+            if name == "multinomial":
+                return _chosen(run, result, args, kwargs)
+            return _permuted(run, result) if name == "randperm" else _drawn(run, name, result, args, kwargs)
+        _decide(name, args)
         node = _followed(func, name, args, kwargs)
         result = func(*args, **kwargs)
         if isinstance(result, torch.Tensor):
@@ -76,15 +89,43 @@ class WatchTorch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
 
+def _state_of(generator: Any) -> int:
+    """What tells the state of a generator from others."""
+    state = (torch.default_generator if generator is None else generator).get_state()
+    return hash(state.numpy().tobytes())
+
+
+def _decide(name: str, args: Any) -> None:
+    """Record what a function of torch decides by noisy numbers."""
+    nodes = [_node(one) for one in args[:2]]
+    if not any(node is not None for node in nodes):
+        return
+    if name in _DECIDING and len(args) == 2:
+        compared_with(_UFUNCS.get(name, _EQUAL.get(name)), nodes, [_value(one) for one in args])
+    elif name in ("floor", "ceil", "trunc", "round"):
+        compared_with(_UFUNCS[name], nodes[:1], [])
+    elif name == "_to_copy" and array(args[0]).dtype.kind == "f":
+        return
+    elif name in ("searchsorted", "bucketize"):
+        numbers, edges = (1, 0) if name == "searchsorted" else (0, 1)
+        placed_among(nodes[numbers], _value(args[edges]))
+
+
 def _keep(run: Run, result: Any, node: Node | None, written_over: bool = False) -> None:
     if node is not None and tuple(result.shape) == node.offset.shape and consistent(node, array(result)):
-        run.note(node, array(result))
+        after = run.note(node, np.array(array(result)))
+        if run.forced:
+            with torch.no_grad():
+                result.copy_(torch.from_numpy(np.asarray(after)))
         _watched[result] = node
     elif written_over:
         _watched.pop(result, None)
 
 
 def _drawn(run: Run, name: str, result: Any, args: Any, kwargs: Any) -> Any:
+    if name == "randint":
+        low, high = (0, args[0]) if isinstance(args[1], list | tuple) else args[:2]
+        return noted(run, "integers", {"low": low, "high": high}, result)
     first, names = _PARAMETERS.get(name, (0, ()))
     given = args[first:]
     parameters = {
@@ -97,8 +138,7 @@ def _drawn(run: Run, name: str, result: Any, args: Any, kwargs: Any) -> Any:
 def noted(run: Run, distribution: str, parameters: dict[str, Any], result: Any) -> Any:
     """A draw that torch made, with the requested values instead if there are any."""
     draw = run.drawn("torch", distribution, parameters, array(result))
-    with torch.no_grad():
-        result.copy_(torch.from_numpy(draw.values))
+    _replace(result, draw)
     node = of_draw(draw)
     run.note(node, draw.values)
     _watched[result] = node
@@ -112,9 +152,27 @@ def _chosen(run: Run, result: Any, args: Any, kwargs: Any) -> Any:
     replace = many == 1 or bool(args[2] if len(args) > 2 else kwargs.get("replacement", False))
     p = weights / weights.sum(axis=-1, keepdims=True)
     draw = choice_noted(run, "torch", array(result), p, weights.shape[-1], replace)
+    _replace(result, draw)
+    return result
+
+
+def _permuted(run: Run, result: Any) -> Any:
+    """A permutation, of a few or of many."""
+    at = array(result).tolist()
+    order = ordered(run, "torch", at, range(len(at)))
+    if order != at:
+        with torch.no_grad():
+            result.copy_(torch.tensor(order))
+    return result
+
+
+def _replace(result: Any, draw: Draw) -> bool:
+    """Write the values that were requested, if they are others than those drawn."""
+    if np.array_equal(array(result), draw.values, equal_nan=draw.values.dtype.kind == "f"):
+        return False
     with torch.no_grad():
         result.copy_(torch.from_numpy(draw.values))
-    return result
+    return True
 
 
 def _dropped(run: Run, args: Any, result: Any) -> Any:
@@ -122,9 +180,9 @@ def _dropped(run: Run, args: Any, result: Any) -> Any:
     given, p = args[0], float(args[1])
     output, mask = result
     draw = run.drawn("torch", "bernoulli", {"p": 1 - p}, array(mask).astype(np.uint8))
-    with torch.no_grad():
-        mask.copy_(torch.from_numpy(draw.values))
-        output.copy_(given * mask / (1 - p) if p < 1 else given * 0)
+    if _replace(mask, draw):
+        with torch.no_grad():
+            output.copy_(given * mask / (1 - p) if p < 1 else given * 0)
     if _node(given) is None and p < 1:
         node = combined(np.multiply, [of_draw(draw), None], [draw.values, array(given).astype(float) / (1 - p)])
         _keep(run, output, node)
@@ -196,8 +254,7 @@ def _out(function: Callable[..., Any]) -> Callable[..., Any]:
         if current() is None or node is None or _named:
             return result
         if isinstance(result, list):
-            own = with_node(array(self).astype(float), moved(node, np.array), scalar=False)
-            return own.tolist()
+            return with_node(np.array(array(self)), moved(node, np.array), scalar=False).tolist()
         if isinstance(result, np.ndarray):
             return with_node(result, moved(node, np.array), scalar=False)
         return with_node(result, moved(node, lambda part: part.reshape(())), scalar=True)
@@ -230,7 +287,9 @@ def _rsample(draw: Callable[..., Any]) -> Callable[..., Any]:
             return draw(self, *arguments, **options)
         _named.append(True)
         try:
+            before = _state_of(None)
             result = draw(self, *arguments, **options)
+            run.take_bits(before, _state_of(None))
             return noted(run, "laplace", {"loc": array(self.loc), "scale": array(self.scale)}, result)
         finally:
             _named.pop()

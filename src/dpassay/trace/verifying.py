@@ -17,16 +17,17 @@ from dpassay.core.guarantee import make_guarantee
 from dpassay.errors import InputError
 from dpassay.evidence.verifier import Verification
 from dpassay.trace.hostile import Probing, count
-from dpassay.trace.replay import Tracer
+from dpassay.trace.result import TraceResult
 from dpassay.trace.rules import HOSTILE_RULES
-from dpassay.trace.runner import TraceResult
 from dpassay.trace.runner import trace as trace_pairs
 from dpassay.trace.saved import FindingRecord, TraceRecord, described, load_trace, record_of
 from dpassay.trace.session import traced
+from dpassay.trace.tracer import Tracer
 
 SAME = 1e-6  # relative: two computations of one number
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?")
-_NOT_FOUND = {"versions", "subject"}  # compared in other ways
+# Compared in other ways, or dependent on the time that there is.
+_NOT_FOUND = {"versions", "subject", "runs", "replays", "count", "apart_from", "pair_epsilon", "reason", "alpha"}
 
 
 def replay_trace(
@@ -63,10 +64,9 @@ def replay_trace(
     replays = bool(getattr(tracer.mechanism, "replays", True))
     now = _repeated(record, tracer)
     checks = [_all_the_same(record, now, replays), _with_fresh_seed(record, tracer, fresh)]
-    established = tuple(said for holds, said in checks if holds) + _other_versions(record, now)
+    established = (_follows(record), *(said for holds, said in checks if holds), *_other_versions(record, now))
     if not replays:
-        matters = "" if record.alpha is not None else "; the loss does not depend on it"
-        established += (f"the seed does not replay the noise: the code makes its own randomness{matters}",)
+        established += ("the code makes its own randomness",)
     guarantee = make_guarantee(record.epsilon, record.delta)
     claim = f"epsilon {record.epsilon}" + (f", delta {record.delta}" if guarantee.delta else "")
     return Verification(record.verdict, claim, established, tuple(said for holds, said in checks if not holds))
@@ -76,6 +76,21 @@ def _repeated(record: TraceRecord, tracer: Tracer) -> TraceRecord:
     """The result of asking the same question again."""
     tracer.begin_again(record.seed)
     return record_of(traced(tracer, record.asked), tracer, record.asked)
+
+
+def _follows(record: TraceRecord) -> str:
+    """What follows from the numbers in the file, as it was read. The runs behind them are the file's word."""
+    if record.count is not None:
+        a, b = (f"{hits:,} of {runs:,}" for hits, runs in zip(record.count.hits, record.count.runs, strict=True))
+        least = f"an epsilon of at least {record.count.counted.epsilon:.6g}"
+        return f"{least} follows from the recorded counts, {a} runs against {b}, which were not made again"
+    if record.pair_epsilon[1] == math.inf:
+        return "the file bounds nothing"
+    at = f" at delta {record.delta}" if float(record.delta) else ""
+    most = (
+        f"an epsilon of at most {record.pair_epsilon[1]:.6g}{at}, apart from a probability of {record.apart_from:.3g},"
+    )
+    return f"{most} follows from the recorded {record.replays:,} agreeing replays, which were not made again"
 
 
 def _other_versions(record: TraceRecord, now: TraceRecord) -> tuple[str, ...]:
@@ -95,15 +110,20 @@ def _all_the_same(record: TraceRecord, now: TraceRecord, replays: bool) -> tuple
     for name, was in before.items():
         if (found := _difference(was, after[name], name)) is not None:
             return False, f"{which}: {found}"
-    return True, f"{which}: {_shown(now.findings)}, and {_loss(now.pair_epsilon[0])}, as recorded"
+    return True, f"{which}: {_shown(now.findings)}, as recorded, and {_loss(now.pair_epsilon[0])}"
 
 
 def _compared(record: TraceRecord, replays: bool) -> dict[str, Any]:
     """What a repetition must find again. Without the seed's noise: which draws there are, but not how many."""
     data = {name: one for name, one in record.model_dump(mode="json").items() if name not in _NOT_FOUND}
+    for name in ("findings", "warnings"):
+        data[name] = [{key: one[key] for key in ("rule", "file", "line")} for one in data[name]]
+        if replays:  # the same noise is described in the same words, up to what was counted
+            for one, said in zip(data[name], getattr(record, name), strict=True):
+                one["message"] = said.message.partition("; counted:")[0]
     if not replays:
         lines = {json.dumps(one, sort_keys=True): one for one in data["draws"]}
-        data |= {"draws": [lines[key] for key in sorted(lines)], "runs": 0}
+        data |= {"draws": [lines[key] for key in sorted(lines)]}
     return data
 
 
@@ -141,11 +161,11 @@ def _with_fresh_seed(record: TraceRecord, tracer: Tracer, seed: int) -> tuple[bo
         return False, f"{which}: {result.verdict.word}, where {record.verdict} is recorded ({result.verdict.reason})"
     if (first := _shown(record.findings)) != (second := _shown(found)):
         return False, f"{which}: {second}, where {first} is recorded"
-    low, high = result.pair_epsilon.lower, result.pair_epsilon.upper
-    if record.alpha is None and not all(map(_alike, record.pair_epsilon, (low, high))):
-        was = " to ".join(f"{end:.6g}" for end in record.pair_epsilon)
-        return False, f"{which}: epsilon of the pair is {low:.6g} to {high:.6g}, where {was} is recorded"
-    return True, f"{which}: {second}, and {_loss(low)}, as recorded"
+    low, high = result.traced_epsilon.lower, result.traced_epsilon.upper
+    if not all(map(_alike, record.traced_epsilon, (low, high))):
+        was = " to ".join(f"{end:.6g}" for end in record.traced_epsilon)
+        return False, f"{which}: epsilon as watched is {low:.6g} to {high:.6g}, where {was} is recorded"
+    return True, f"{which}: {second}, and {_loss(result.pair_epsilon.lower)}"
 
 
 def _loss(low: float) -> str:

@@ -54,6 +54,8 @@ class Sender:
             return {"array": [array.dtype.str, list(array.shape), data]}
         if isinstance(value, int | float):
             return value + 0  # a subclass
+        if isinstance(value, bytes):
+            return {"bytes": base64.b64encode(value).decode("ascii")}
         if isinstance(value, list | tuple):
             return {"tuple" if isinstance(value, tuple) else "list": [self._coded(one) for one in value]}
         if isinstance(value, dict):
@@ -108,6 +110,8 @@ class Receiver:
         if kind == "array":
             kind, shape, data = given
             return np.frombuffer(base64.b64decode(data), dtype=np.dtype(kind)).reshape(shape).copy()
+        if kind == "bytes":
+            return base64.b64decode(given)
         if kind == "object":
             return self.known[given]
         if kind == "code":

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpassay.trace.numbers import plain
 from dpassay.trace.record import Run
 from dpassay.trace.sources import watch, watched_generator
 
@@ -16,6 +17,13 @@ def run_of(operate: Any) -> tuple[Any, Run]:
     with watch(run, operate):
         result = operate(watched_generator(np.random.default_rng(0)))
     return result, run
+
+
+def test_arithmetic_with_a_double_of_numpy_decides_nothing() -> None:
+    """Also where the number is read for an output: nothing was compared, cast or printed."""
+    result, run = run_of(lambda rng: 2 * rng.normal(size=2)[0] + np.float64(1))
+    assert type(plain(result)) is np.float64
+    assert (run.compared, run.handled) == ([], [])
 
 
 OPERATIONS = {

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpassay.errors import InputError
-from dpassay.trace.hostile import SHARE, shown_by
+from dpassay.trace.hostile import SHARE, WHOLE_ALPHA
 from dpassay.trace.session import trace
 
 X, Y = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]
@@ -81,7 +81,6 @@ def rules(result: Any) -> set[str]:
 def test_code_that_bounds_or_refuses_them_is_left_alone(subject: Any, neighbours: str | None) -> None:
     result = trace(subject, [X, Y], epsilon=1, neighbours=neighbours)
     assert (result.verdict.word, result.rules, result.warnings) == ("open", (), ())
-    assert result.runs <= 200
 
 
 def test_nan_is_a_warning_and_refutes_where_any_input_is_meant() -> None:
@@ -92,25 +91,28 @@ def test_nan_is_a_warning_and_refutes_where_any_input_is_meant() -> None:
     assert refuted.verdict.refuted
     assert refuted.rules[0] == "not-finite"
     assert "NaN in the input comes out as NaN in 3 coordinates" in refuted.verdict.reason
-    assert refuted.verdict.alpha == 2e-4
-    assert 1 < refuted.pair_epsilon.lower < 2
+    assert refuted.verdict.alpha == WHOLE_ALPHA
+    assert refuted.count is not None
+    assert refuted.count.alpha <= SHARE
+    assert refuted.pair_epsilon.lower == refuted.count.epsilon > 1
     assert math.isnan(refuted.pair[1][0])
-    assert refuted.runs <= 200
 
 
 def test_nothing_is_tried_if_they_are_not_wanted() -> None:
     result = trace(lets_nan_through, [X, Y], epsilon=1, neighbours="any", hostile=False)
-    assert (result.verdict.word, result.warnings) == ("open", ())
-    assert result.runs < 30
+    assert (result.verdict.word, result.warnings, result.tried) == ("open", (), 0)
 
 
+@pytest.mark.long
 def test_the_wrong_norm_is_refuted_on_vectors_that_nobody_gave() -> None:
-    """Behind the clip in l2 the two are 2·√3 apart in l1, and the scale is 2: ε = √3, exactly."""
-    assert trace(wrong_norm, [X, Y], epsilon=1).verdict.open
-    result = trace(wrong_norm, [X, Y], epsilon=1, neighbours="any")
+    """Behind the clip in l2 the two are 2·√12 apart in l1, and the scale is 2: ε = √12 as watched."""
+    x, y = [1.0] + [0.0] * 11, [0.0] * 11 + [1.0]
+    assert trace(wrong_norm, [x, y], epsilon=1).verdict.open
+    result = trace(wrong_norm, [x, y], epsilon=1, neighbours="any")
     assert result.rules == ("loss-too-large",)
-    assert result.pair_epsilon.lower == pytest.approx(math.sqrt(3), rel=1e-9)
-    assert result.verdict.alpha is None
+    assert result.traced_epsilon.lower == pytest.approx(math.sqrt(12), rel=1e-9)
+    assert 1 < result.pair_epsilon.lower < math.sqrt(12)
+    assert result.verdict.alpha == WHOLE_ALPHA
     assert trace(bounded, [X, Y], epsilon=1, neighbours="any").verdict.open  # 2 apart in l1 at most
 
 
@@ -123,7 +125,19 @@ def test_what_nothing_bounds_is_named_with_its_line() -> None:
     assert f"test_hostile.py:{laplace.__code__.co_firstlineno + 1}" in warning.message
     exact = trace(unbounded, [X, Y], epsilon=1, neighbours="any")
     assert exact.rules == ("loss-too-large",)
-    assert exact.pair_epsilon.lower == pytest.approx(6e30 / 2)
+    assert exact.traced_epsilon.lower == pytest.approx(6e30 / 2)
+    assert exact.pair_epsilon.lower > 1
+
+
+@pytest.mark.parametrize("neighbours", ["any", "replace-record"])
+def test_a_huge_input_that_is_refused_is_no_finding(neighbours: str) -> None:
+    def in_range(x: Any, rng: Any) -> Any:
+        if not np.abs(x).max(initial=0) <= 1:
+            raise ValueError(f"numbers from -1 to 1, not {x}")
+        return laplace(np.asarray(x), rng)
+
+    result = trace(in_range, pairs=[(X, [0.0, 0.0, 0.0])], epsilon=1, neighbours=neighbours)
+    assert (result.verdict.word, result.rules) == ("open", ())
 
 
 def test_refusing_only_some_of_one_kind_is_a_warning_and_no_refutation() -> None:
@@ -134,6 +148,7 @@ def test_refusing_only_some_of_one_kind_is_a_warning_and_no_refutation() -> None
     assert "ValueError: NaN in the input; not refused: an infinity in the input" in warning.message
 
 
+@pytest.mark.long
 def test_an_unknown_word_that_comes_out_refutes_a_claim_on_texts() -> None:
     result = trace(keeps_odd_words, pairs=TEXTS, epsilon=1)
     assert result.verdict.refuted
@@ -142,15 +157,17 @@ def test_an_unknown_word_that_comes_out_refutes_a_claim_on_texts() -> None:
         result.verdict.reason
     )
     assert result.pair == ("a flight to rome", "zxqvkj flight to rome")
-    larger = trace(keeps_odd_words, pairs=TEXTS, epsilon=8)
+    larger = trace(keeps_odd_words, pairs=TEXTS, epsilon=14)
     assert larger.verdict.open
-    assert "an audit with more runs can refute the claim" in larger.warnings[0].message
+    assert "an audit with more runs may show more" in larger.warnings[0].message
 
 
+@pytest.mark.long
 def test_words_that_are_all_replaced_are_no_finding() -> None:
     assert not trace(replaces_all_words, pairs=TEXTS, epsilon=1).warnings
 
 
+@pytest.mark.long
 def test_a_word_that_is_kept_as_often_as_others_is_no_finding() -> None:
     def seldom_changes(text: str, rng: Any) -> str:
         return " ".join(word if rng.random() < 0.95 else "a" for word in text.split())
@@ -168,6 +185,7 @@ def test_one_word_may_be_one_of_a_few_that_are_allowed() -> None:
     assert trace(other_words_pass, pairs=[("yes", "no")], epsilon=1, neighbours="word").verdict.refuted
 
 
+@pytest.mark.long
 def test_a_category_that_only_one_row_has() -> None:
     pair = [(["a", "b", "a"], ["a", "b", "b"])]
     result = trace(histogram, pairs=pair, epsilon=1, neighbours="replace-record")
@@ -178,6 +196,7 @@ def test_a_category_that_only_one_row_has() -> None:
     assert (right.verdict.word, right.warnings) == ("open", ())
 
 
+@pytest.mark.long
 def test_the_number_of_rows() -> None:
     def per_row(rows: Any, rng: Any) -> Any:
         return laplace(np.clip(np.nan_to_num(np.asarray(rows, dtype=float)), 0, 1).sum(axis=1), rng)
@@ -196,18 +215,8 @@ def test_pairs_that_are_no_neighbours_are_refused() -> None:
         trace(keeps_odd_words, pairs=[("a flight to rome", "a meeting in rome")], epsilon=1, neighbours="word")
 
 
-@pytest.mark.parametrize("runs", [39, 98])
-def test_what_counted_runs_show(runs: int) -> None:
-    """If p and q are the bounds, all runs have the event with probability at most SHARE/2, and none with as much."""
-    epsilon = shown_by(runs, 0.0)
-    p = (SHARE / 2) ** (1 / runs)
-    assert p**runs == pytest.approx(SHARE / 2)
-    assert math.exp(epsilon) == pytest.approx(p / (1 - p))
-    assert shown_by(runs, 0.1) == pytest.approx(math.log((p - 0.1) / (1 - p)))
-    assert shown_by(0, 0.0) == 0
-
-
-def test_what_does_not_happen_in_every_counted_run_refutes_nothing() -> None:
+def test_what_does_not_happen_in_counted_runs_refutes_nothing() -> None:
+    """Only the first runs show it, and those are not counted."""
     seen: list[bool] = []
 
     def seldom(x: Any, rng: Any) -> Any:

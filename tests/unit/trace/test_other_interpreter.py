@@ -54,16 +54,26 @@ def started(interpreter: str) -> Iterator[Any]:
         tracer.close()
 
 
-@pytest.mark.parametrize("name", ["shared", "right", "single"])
+@pytest.mark.parametrize("name", ["shared", "right", "single", "seeded"])
 def test_the_result_is_that_of_this_interpreter(name: str, started: Any) -> None:
-    options: dict[str, Any] = {"epsilon": 1, "delta": 1e-3 if name == "single" else 0, "name": name, "seed": 3}
-    there = trace(started(name, seed=3), [X, Y], **options)
-    here = trace(getattr(remote_code, name), [X, Y], **options)
-    assert str(there) == str(here)
-    assert there.to_dict() == here.to_dict()
-    assert there.verdict.word == {"shared": "refuted", "right": "open", "single": "refuted"}[name]
+    """Up to the numbers that depend on the time that a run takes."""
+    options: dict[str, Any] = {"epsilon": 0.6, "delta": 1e-3 if name == "single" else 0, "name": name, "seed": 3}
+    there, here = (
+        trace(one, [X, Y], **options, hostile=name == "shared")
+        for one in (started(name, seed=3), getattr(remote_code, name))
+    )
+    assert there.verdict.word == here.verdict.word == ("open" if name == "right" else "refuted")
+    assert (there.pipeline, str(there.traced_epsilon)) == (here.pipeline, str(here.traced_epsilon))
+    for mine, its in ((there.findings, here.findings), (there.warnings, here.warnings)):
+        assert [(one.rule, one.place, said(one)) for one in mine] == [(one.rule, one.place, said(one)) for one in its]
+    assert there.to_dict()["draws"] == here.to_dict()["draws"]
 
 
+def said(finding: Any) -> str:
+    return str(finding.message).partition("; counted:")[0]
+
+
+@pytest.mark.long
 def test_noise_of_an_earlier_call_stays_the_same_noise(started: Any) -> None:
     result = trace(started("MadeOnce.encode"), [X, Y], epsilon=1, hostile=False)
     assert result.rules == ("noise-made-once",)
@@ -74,7 +84,7 @@ def test_noise_of_an_earlier_call_stays_the_same_noise(started: Any) -> None:
 def test_an_object_with_sample(started: Any) -> None:
     result = trace(started("Sampler"), [X, Y], epsilon=1, hostile=False)
     assert result.rules == ("loss-too-large",)
-    assert result.pair_epsilon.lower == pytest.approx(2 / 0.5)
+    assert result.traced_epsilon.lower == pytest.approx(2 / 0.5)
 
 
 def test_what_cannot_be_run_is_named(started: Any, interpreter: str) -> None:

@@ -1,0 +1,53 @@
+"""How long a trace may take: seconds of work, of this process and of those it made, within a limit on the clock."""
+
+from __future__ import annotations
+
+import time
+
+WAITING = 8.0  # times the seconds of work, if the code sleeps or the machine is busy
+
+
+class Budget:
+    """Seconds of work that are left; with `strictly` they are seconds on the clock.
+
+    >>> Budget(10.0).left > 9
+    True
+    """
+
+    def __init__(self, seconds: float, strictly: bool = False) -> None:
+        self.seconds, self.strictly = seconds, strictly
+        self.began, self.worked = time.monotonic(), _work()
+
+    @property
+    def ends(self) -> float:
+        """When it is over in any case, on the clock of time.monotonic."""
+        return self.began + self.seconds * (1 if self.strictly else WAITING)
+
+    @property
+    def spent(self) -> float:
+        """Seconds of work since it began; on the clock if it is strict."""
+        return time.monotonic() - self.began if self.strictly else _work() - self.worked
+
+    @property
+    def left(self) -> float:
+        """Seconds of work that may still be done; 0 or less if it is over."""
+        return min(self.seconds - self.spent, self.ends - time.monotonic())
+
+    def part(self, share: float) -> Budget:
+        """A share of what is left."""
+        return Budget(max(0.0, self.left) * share, self.strictly)
+
+
+_not_here = [0.0]
+
+
+def charge(*, elsewhere: float = 0.0, copying: float = 0.0) -> None:
+    """Count seconds of work in other processes, and leave out those that it took to copy this one.
+
+    Copying takes longer the larger the process is, whatever the code does.
+    """
+    _not_here[0] += elsewhere - copying
+
+
+def _work() -> float:
+    return time.process_time() + _not_here[0]

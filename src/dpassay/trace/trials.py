@@ -1,0 +1,176 @@
+"""Trials of a pair: is the watched run the natural one, and does the shifted noise give the same output?
+
+A trial with fresh random bits makes four comparisons, each to the last bit: the watched run of x with its natural run,
+and with a run of y in which the sums with noise are the same; and both again from y to x. If N trials agree, then with
+confidence 1 − α each comparison fails with a probability of at most p = 1 − α^(1/N): docs/proofs/coupling.md 1 and 2.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from dpassay.errors import MechanismError
+from dpassay.trace.budget import Budget
+from dpassay.trace.failing import WatchedTooLong
+from dpassay.trace.matching import Matching
+from dpassay.trace.outcomes import is_one_of
+from dpassay.trace.outputs import described
+from dpassay.trace.record import Array, Run
+from dpassay.trace.replay import Use, shifted
+from dpassay.trace.tracer import Tracer
+from dpassay.trace.whole import Reading
+
+LEAST, ENOUGH, AT_ONCE = 20, 150, 50  # trials: to see whether watching changes anything; for a bound; in a process
+
+
+@dataclass(frozen=True)
+class Trials:
+    """How many trials agreed, one after the other from the first, and what was different in the one that did not."""
+
+    agreed: int
+    alpha: float
+    different: str = ""
+    faithful: bool = True  # whether the watched runs were the natural ones
+
+    @property
+    def p(self) -> float:
+        """At most the probability that a trial does not agree, with confidence 1 − α."""
+        return 1.0 if self.different or not self.agreed else -math.expm1(math.log(self.alpha) / self.agreed)
+
+    def exception(self, epsilon: float) -> float:
+        """The probability that a bound of ε leaves out: p for the outputs of one input, e^ε p for those of the other.
+
+        >>> round(Trials(5_000, 0.001).exception(0.0), 5)
+        0.00276
+        """
+        return min(1.0, self.p * (1 + math.exp(min(epsilon, 700.0))))
+
+
+Judge = Callable[[int, Run], str]  # of which input, and its watched run: what is different, if anything is
+
+
+def agreeing(
+    tracer: Tracer,
+    pair: tuple[Any, Any],
+    sums: Sequence[int],
+    matching: Matching | None = None,
+    uses: Sequence[Use] = (),
+    *,
+    alpha: float,
+    least: int,
+    most: int,
+    budget: Budget,
+) -> Trials:
+    """Make trials until one does not agree, `most` are made, or `least` are and the time is over.
+
+    `sums` are the numbers with noise that hide the inputs, by their position among all of a run; `uses` are what they
+    hid when a loss was computed from them. With a matching, its sums are made the same instead, each as its partner.
+    """
+
+    def judge(at: int, run: Run) -> str:
+        if matching is not None:
+            return matched(tracer, pair, at, run, matching)
+        return _shifted(tracer, pair[1 - at], run, sums, partial(_as_watched, uses, sums, at))
+
+    return _until_different(tracer, pair, judge, alpha, least, most, budget)
+
+
+def agreeing_outcomes(
+    tracer: Tracer, pair: tuple[Any, Any], found: Any, *, alpha: float, least: int, most: int, budget: Budget
+) -> Trials:
+    """The same if what can be drawn was enumerated: is each run one of those, with the same whole output?"""
+    outputs: dict[str, Reading] = {}
+
+    def judge(at: int, run: Run) -> str:
+        if not is_one_of(run, found[at]):
+            return "a run was not one of those that were enumerated: something else decides too"
+        where = outputs.setdefault(described(run.output), run.reading).difference(run.reading)
+        return "" if where is None else f"outputs that are equal differ in the type, order or last bits of {where}"
+
+    return _until_different(tracer, pair, judge, alpha, least, most, budget)
+
+
+def _until_different(
+    tracer: Tracer, pair: tuple[Any, Any], judge: Judge, alpha: float, least: int, most: int, budget: Budget
+) -> Trials:
+    done = 0
+    tracer.natural.until = budget.ends
+    while done < most and (budget.left > 0 or (done < least and time.monotonic() < budget.ends)):
+        keys = [(tracer.seed, 0, done + k) for k in range(min(AT_ONCE, most - done))]
+        natural = [tracer.natural.readings(x, keys) for x in pair]
+        with tracer.watching():
+            for k, key in enumerate(keys):
+                for at, x in enumerate(pair):
+                    if len(natural[at]) <= k:
+                        return Trials(done, alpha)
+                    try:
+                        said, faithful = _trial(tracer, x, key, natural[at][k], partial(judge, at))
+                    except WatchedTooLong:
+                        return Trials(done, alpha)
+                    if said:
+                        return Trials(done, alpha, said, faithful)
+                done += 1
+                if done >= least and budget.left <= 0:
+                    break
+    return Trials(done, alpha)
+
+
+def _trial(
+    tracer: Tracer, x: Any, key: tuple[int, ...], natural: Reading, judge: Callable[[Run], str]
+) -> tuple[str, bool]:
+    """What was different, if anything was, and whether the watched run was the natural one."""
+    try:
+        run = tracer.run(x, key=key)
+    except WatchedTooLong:
+        raise
+    except MechanismError as error:
+        return f"a watched run raised an error: {error}", "exception" in natural.paths
+    where = natural.difference(run.reading)
+    if where is not None:
+        return f"with the same random bits, {where} is not the same when the code is watched", False
+    run.key = key
+    if run.opaque:
+        name, place = run.opaque[0]
+        return f"{place} takes random numbers from {name}, which cannot be followed: audit it", True
+    return judge(run), True
+
+
+def matched(tracer: Tracer, pair: tuple[Any, Any], at: int, run: Run, matching: Matching) -> str:
+    """What is different, if anything is, when sums of the other input are those of a run, matched with one another."""
+    way = matching.swapped if at else matching
+    return _shifted(tracer, pair[1 - at], run, way.sums, way.fits, way.partners)
+
+
+def _as_watched(uses: Sequence[Use], sums: Sequence[int], at: int, run: Run, other: Run) -> bool:
+    """Whether the sums hide what they hid when they were watched, by the same noise."""
+    x, y = (other, run) if at else (run, other)
+    return all(Use(x.nodes[k], y.nodes[k], use.released).like(use) for k, use in zip(sums, uses, strict=False))
+
+
+def _shifted(
+    tracer: Tracer,
+    y: Any,
+    run: Run,
+    sums: Sequence[int],
+    fits: Callable[[Run, Run], bool],
+    partners: Array | None = None,
+) -> str:
+    if any(k >= len(run.nodes) for k in sums):
+        return "other noise makes the code do something else"
+    try:
+        other = shifted(tracer, run, y, sums, partners)
+    except WatchedTooLong:
+        raise
+    except MechanismError as error:
+        return f"a replay with other noise raised an error: {error}"
+    if other is None:
+        return "the two inputs do not do the same with the same noise"
+    if not fits(run, other):
+        return "how much the noise hides depends on other noise"
+    where = run.reading.difference(other.reading)
+    return "" if where is None else f"{where} differs although all sums with noise are the same"
