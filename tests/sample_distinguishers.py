@@ -7,6 +7,7 @@ import numpy as np
 
 from dpassay.audit.distinguishers.boosted_tables import BoostedTables
 from dpassay.audit.distinguishers.encoded import Encoded, Encoder
+from dpassay.audit.distinguishers.exclusive import Exclusive
 from dpassay.audit.distinguishers.frequencies import Frequencies
 from dpassay.audit.distinguishers.guarded import Guarded
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
@@ -63,6 +64,7 @@ DISTINGUISHERS = {
     "texts": Frequencies(
         "oddities", ("text", "text, copies input 0"), RNG.normal(size=(2, 2)), ("fly to Rome", "\ud800")
     ),
+    "exclusive": Exclusive(((0, 0.5, 2.0, 1), (2, -1.5, -0.5, 0)), (("fly", 1), ("🦓", 0)), (("none", 0),), 3, (X, Y)),
     "leaves": OnLeaves(View("difference", ("output[1]", "output[0]")), Statistic("coordinate 0", 1, -1.0)),
     "ngrams": ngrams(2),
     "ngrams of three": ngrams(3),

@@ -90,6 +90,7 @@ FALSE_ALARMS: dict[str, float] = {
     "classic prefix sum": EACH,
     "classic twenty answers": EACH,
     "audits of right mechanisms": EACH,
+    "audits of right kinds": EACH,
     "audits of leaves that do not leak": EACH,
     "audits of right classics": EACH,
     "claims by their samples": EACH,

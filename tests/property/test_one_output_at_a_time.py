@@ -23,6 +23,7 @@ from dpassay.audit.distinguishers.base import KINDS
 from dpassay.audit.distinguishers.boosted_tables import BoostedTables
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
 from dpassay.audit.distinguishers.encoded import Encoded, Encoder
+from dpassay.audit.distinguishers.exclusive import Exclusive
 from dpassay.audit.distinguishers.frequencies import Frequencies
 from dpassay.audit.distinguishers.guarded import Guarded
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
@@ -222,6 +223,9 @@ DISTINGUISHERS = {
     "bits": LikelihoodRatio((BitDistribution(np.array([0.1, 0.9, 0.5])), BitDistribution(np.array([0.9, 0.0, 0.5])))),
     "pmf": LikelihoodRatio((Pmf(np.array([0.25, 0.75])), Pmf(np.array([1.0, 0.0])))),
     "own likelihood": OwnLikelihood(lambda output, x: float(np.sign(read([output]).matrix(3)[0]) @ x), (X, Y)),
+    "exclusive": Exclusive(
+        ((0, -1.0, -0.5, 0), (1, 0.2, 0.9, 1)), (("rome", 1),), (("none", 0),), 3, (X.tolist(), Y.tolist())
+    ),
     "encoded": Encoded(ENCODER, (("output", "output"), ("output[1]", "output"), ('output["d"]', "output"))),
     "encoded, on a base": Encoded(ENCODER, (("output", "output"),), LogisticRegression(RNG.normal(size=3), 0.1)),
 }

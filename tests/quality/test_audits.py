@@ -93,6 +93,7 @@ def optimized(epsilon):
 # δ(1) of Gaussian noise of standard deviation 1 where inputs are 1 apart (Balle and Wang, 2018).
 GAUSSIAN_DELTA = norm.cdf(0.5 - 1) - math.e * norm.cdf(-0.5 - 1)
 
+
 # Each at its exact guarantee, with the pair on which it is reached. Without --all the first and the fifth are run.
 RIGHT = {
     "laplace": (Noisy(1.0), (0.0, 1.0), 1.0, 0.0),
@@ -211,6 +212,28 @@ def test_a_few_hundred_single_runs_refute_a_claim_of_one(subject, pair):
     assert np.median(taken) <= 600
 
 
+@dataclass(frozen=True)
+class Rarely:
+    """Noise that does not depend on the input, but in few runs the input itself, 10 above."""
+
+    chance: float
+    independent_rows: ClassVar[bool] = True
+
+    def sample(self, x, n, rng):
+        return np.where(rng.random(n) < self.chance, 10.0 + x, rng.standard_normal(n))
+
+
+@pytest.mark.parametrize(
+    ("chance", "runs", "audits"), [(1e-3, 60_000, 5), pytest.param(1e-4, 600_000, 10, marks=pytest.mark.long)]
+)
+def test_what_one_input_gives_once_in_thousands_of_runs_is_found(chance, runs, audits):
+    """60 decisive runs. 23 of them, all correct, refute 1-DP at α = 0.001 (0.731^23 < 0.001), and some find the event.
+
+    Seeds 0, 1, 2, …"""
+    found = [dpassay.audit(Rarely(chance), [(0, 1)], epsilon=1, runs=runs, seed=seed).refuted for seed in range(audits)]
+    assert np.mean(found) >= 0.8
+
+
 def three_words(text, rng):
     """Each of 50 words is kept with odds e^2.6 against each other one; one output per call."""
     keep = math.exp(2.6) / (math.exp(2.6) + 49)
@@ -228,6 +251,19 @@ def test_a_subject_of_single_outputs_learns_from_all_that_it_gave():
         assert verdict.word == "refuted"
         taken.append(verdict.runs)
     assert np.median(taken) <= 950
+
+
+def test_few_runs_in_a_fixed_number_are_enough_to_learn_from():
+    """Noise whose scale is the input, 1 or 4: a threshold on its size refutes 1-DP, and takes some runs to find.
+
+    Seeds 0 to 9. An eightieth of the runs to learn from, 12 of 1,000, refuted 2 of these 10.
+    """
+
+    def scaled(x, rng):
+        return rng.normal(scale=1 + 3 * x)
+
+    found = [dpassay.audit(scaled, [(0, 1)], epsilon=1, runs=1000, fixed=True, seed=seed).refuted for seed in range(10)]
+    assert sum(found) >= 6
 
 
 @pytest.mark.parametrize("encoding", [symmetric(2.0), optimized(2.0)], ids=["symmetric", "optimized"])

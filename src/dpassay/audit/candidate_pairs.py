@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from dpassay.audit.data_sets import why_not_records
 from dpassay.audit.outputs import as_row
+from dpassay.audit.pipeline_neighbours import keeps_zero, why_not_neighbours_of
 from dpassay.audit.text_pairs import word_pairs
 from dpassay.core.json import plain
 from dpassay.core.neighbours import Neighbours
@@ -18,9 +20,8 @@ from dpassay.core.numbers import middle
 from dpassay.errors import InputError
 from dpassay.pipeline.distributions import as_vector
 from dpassay.pipeline.parser import parse
-from dpassay.pipeline.pipeline import Pipeline, run
+from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Box, MonotoneBall, Region, SensitivityBall
-from dpassay.pipeline.stages.query import PersonRows, Query
 
 InputPair = tuple[Any, Any]
 MOST_PAIRS = 5000
@@ -59,7 +60,7 @@ def input_sets(
         found = _listed(given[0], value)
     if given[0] != "inputs":
         for inputs in found[:64]:
-            _check(inputs, relation, pipeline)
+            check_neighbours(inputs, relation, pipeline)
         return found
     neighbouring = [(x, y) for x, y in found if not why_not_neighbours(x, y, relation, pipeline)]
     if not neighbouring:
@@ -94,7 +95,8 @@ def _listed(name: str, value: Any) -> list[tuple[Any, ...]]:
     return [check_inputs(pair) for pair in value]
 
 
-def _check(inputs: tuple[Any, ...], relation: Neighbours, pipeline: Pipeline | None) -> None:
+def check_neighbours(inputs: tuple[Any, ...], relation: Neighbours, pipeline: Pipeline | None) -> None:
+    """Refuse inputs that a pipeline cannot be run on, and inputs of which two are seen not to be neighbours."""
     for x in inputs:
         _check_runs(pipeline, x)
     for x, y in combinations(inputs[:64], 2):
@@ -167,20 +169,9 @@ def why_not_neighbours(x: Any, y: Any, relation: Neighbours, pipeline: Pipeline 
         if 1 <= differing <= relation.count:
             return ""
         return f"they differ in {differing} words, and neighbours differ in {most}"
-    if relation.relation == "query" and pipeline is not None and isinstance(pipeline.stages[0], Query):
-        one, other = as_row(x), as_row(y)
-        region = pipeline.output_regions()[1].region
-        if one is not None and other is not None and len(one) == len(other) and isinstance(region, SensitivityBall):
-            apart, allowed = float(np.linalg.norm(one - other, ord=region.p)), middle(region.distance)
-            if apart > allowed * (1 + 1e-9):
-                return f"they are {apart:.6g} apart, and neighbours' answers are at most {allowed:.6g} apart"
-            if isinstance(region, MonotoneBall) and (one > other).any() and (one < other).any():
-                return "some answers rise and others fall, and neighbours' answers all move the same way"
-    if relation.relation == "replace-record" and pipeline is not None and isinstance(pipeline.stages[0], PersonRows):
-        one, other = as_row(x), as_row(y)
-        if one is not None and other is not None and len(one) == len(other) and (one != other).sum() != 1:
-            return f"they differ in {(one != other).sum()} rows, and neighbours differ in one"
-    return ""
+    if pipeline is None:
+        return why_not_records(x, y, relation) if relation.kind == "element" else ""
+    return why_not_neighbours_of(pipeline, x, y, relation)
 
 
 def check_inputs(inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -309,15 +300,6 @@ def region_of(text: str, dim: int | None) -> Region:
     return parse(text, dim, {}).output_regions()[-1].region
 
 
-def _keeps_zero(pipeline: Pipeline) -> bool:
-    """Whether the stages before the first noise take the zero vector to itself, so that it can stand for no record."""
-    before = pipeline.stages[: (pipeline.noise_positions or [len(pipeline.stages)])[0]]
-    try:
-        return not np.any(run(before, np.zeros((1, pipeline.dim)), np.random.default_rng(0)))
-    except InputError:
-        return False
-
-
 def pipeline_pairs(pipeline: Pipeline, relation: Neighbours) -> list[InputPair]:
     """Inputs of a pipeline whose outputs are likely to be far apart: its region's pairs, and large and small vectors.
 
@@ -335,7 +317,7 @@ def pipeline_pairs(pipeline: Pipeline, relation: Neighbours) -> list[InputPair]:
             if region.dim == dim and math.isfinite(float(region.diameter(1).b)):
                 found += region_pairs(region)
     if relation.relation == "add-remove-record":  # a record's vector against none, whose sum is 0
-        found = [(x, np.zeros(dim)) for x, _ in found if np.any(x)] if _keeps_zero(pipeline) else []
+        found = [(x, np.zeros(dim)) for x, _ in found if np.any(x)] if keeps_zero(pipeline) else []
     elif relation.relation != "query":
         patterns = [np.zeros(dim), np.ones(dim), np.where(place == 0, 1.0, 0.0), np.where(place < dim / 2, 1.0, 0.0)]
         patterns += [np.where(place == dim - 1, 1.0, 0.0), np.where(place % 2 == 0, 1.0, -1.0)]
@@ -344,7 +326,7 @@ def pipeline_pairs(pipeline: Pipeline, relation: Neighbours) -> list[InputPair]:
     good = []
     for pair in found:
         try:
-            _check(pair, relation, pipeline)
+            check_neighbours(pair, relation, pipeline)
         except InputError:
             continue
         good.append(pair)

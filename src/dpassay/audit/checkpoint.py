@@ -19,6 +19,7 @@ from dpassay.audit.distinguishers.base import Distinguisher
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.experiment import MOST_ROWS, Game, GameResult, Round
 from dpassay.audit.inference import Counts
+from dpassay.audit.options import MOST_ALPHA
 from dpassay.core.files import write_whole
 from dpassay.core.json import plain
 from dpassay.core.records import read_record
@@ -105,10 +106,11 @@ class GameRecord(_Record):
 
     inputs: list[Any] = Field(min_length=2)
     number: Count
-    alpha: Real = Field(gt=0, lt=1)
+    alpha: Real = Field(gt=0, le=MOST_ALPHA)
     runs: Count
     lost: int = Field(ge=0, le=10**6, default=0, description="trainings in which the mechanism failed")
     fruitless: int = Field(ge=0, le=10**6, default=0, description="trainings from which no rule came")
+    restarts: int = Field(ge=0, le=10**4, default=0, description="how often it was killed while it ran")
     epochs: list[RoundRecord] = Field(max_length=64)
     forms: list[str] = Field(default=[], description="of each input: list, tuple, array and its dtype, or empty")
     batches: Literal["", "shared", "repeated", "unconfirmed"] = Field(
@@ -135,7 +137,7 @@ class Asked(_Record):
     inputs: str = Field(description="SHA-256 of all inputs that were offered")
     epsilon: Real = Field(ge=0, le=1e300)
     delta: Real = Field(ge=0, lt=1)
-    alpha: Real = Field(gt=0, lt=1)
+    alpha: Real = Field(gt=0, le=MOST_ALPHA)
     neighbours: str
     seed: int = Field(ge=0)
     fixed: Count = Field(description="the number of runs, where it was fixed; else 0")
@@ -157,6 +159,8 @@ class Journal(_Record):
     bits: str = Field(max_length=2000, default="", description="what the last bits of floats told, as a warning")
     refuted_after: Count = Field(default=0, description="the runs of the main game when it refuted the claim")
     attempts: Count = Field(default=0, description="how many smaller pairs were tried")
+    running: bool = Field(default=False, description="written while the audit ran: later runs may have been lost")
+    announced: Count = Field(default=0, description="runs of the main game that may have been begun, if delta > 0")
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
@@ -189,6 +193,7 @@ def game_record(result: GameResult) -> GameRecord:
         runs=game.runs,
         lost=game.lost,
         fruitless=game.fruitless,
+        restarts=game.restarts,
         epochs=[_round_record(one) for one in game.rounds],
         forms=[form_of(x) for x in result.inputs],
         batches=game.batches,
@@ -266,4 +271,12 @@ def game_of(
         rule = rule_of(e.rule, distributions, own)
         counts = Counts(e.right, e.wrong, e.runs, e.expected_right, e.expected_wrong, e.sides, e.second)
         rounds.append(Round(rule, counts, e.learnt_from, e.length, e.singly, tuple(e.sizes), e.rows, e.screening))
-    return Game(rounds, record.runs, record.lost, record.fruitless, batches=record.batches, replays=record.replays)
+    return Game(
+        rounds,
+        record.runs,
+        record.lost,
+        record.fruitless,
+        batches=record.batches,
+        replays=record.replays,
+        restarts=record.restarts,
+    )

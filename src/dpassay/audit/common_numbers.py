@@ -2,12 +2,12 @@
 
 A mechanism may stop early, or draw again for some rows only. From then on, an ordinary generator gives the runs of
 another input different numbers, and outputs differ by chance where they should differ only because of their inputs.
-Here each array of numbers, and each run made by a separate call, starts at its own position in the stream.
+Here each array of numbers starts at its own position in the stream. Each call has a stream of its own, see `isolation`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
@@ -66,19 +66,3 @@ def common_numbers(rng: np.random.Generator) -> np.random.Generator:
     'Generator'
     """
     return CommonNumbers(rng.bit_generator) if isinstance(rng.bit_generator, np.random.Philox) else rng
-
-
-def in_step(rngs: Sequence[np.random.Generator]) -> bool:
-    """Whether generators that started the same way have produced the same amount of numbers.
-
-    >>> one, other = np.random.default_rng(0), np.random.default_rng(0)
-    >>> len(one.random(3)), len(other.random(3)), in_step([one, other]), other.random() < 1, in_step([one, other])
-    (3, 3, True, True, False)
-    """
-    return len({repr(rng.bit_generator.state) for rng in rngs}) == 1
-
-
-def next_run(rng: np.random.Generator) -> None:
-    """Begin another run, if the generator is one of those that are compared."""
-    if isinstance(rng, CommonNumbers):
-        rng.next_place()

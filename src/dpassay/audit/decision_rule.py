@@ -15,37 +15,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.audit.distinguishers import fit_all
-from dpassay.audit.distinguishers.base import Bits, Distinguisher, Scores
+from dpassay.audit.distinguishers.base import Bits, Distinguisher, Scores, TrainingSet
+from dpassay.audit.distinguishers.exclusive import Exclusive
 from dpassay.audit.distinguishers.frequencies import Frequencies
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.efficiency import efficiency_of
-from dpassay.audit.inference import Counts, log_limits
-from dpassay.audit.outputs import Array, Outputs
+from dpassay.audit.expected_power import CAUTION_SMOOTH, SPREADS, Hypothesis, expected_power, logistic_curve
+from dpassay.audit.inference import Counts
+from dpassay.audit.outputs import Array, Outputs, part
 from dpassay.compute.numpy_kernels import FAR
 from dpassay.pipeline.distributions import Distribution
 
-# Standard errors subtracted from the proportion of correct guesses, since the best of many rules is partly luck: at
-# most CAUTION, see `_caution`. A logistic curve through all scores needs CAUTION_SMOOTH; it counts as SMOOTH guesses.
-CAUTION, CAUTION_SMOOTH = 4.0, 1.0
-SMOOTH = 1000.0
 FINALISTS = 3  # distinguishers tried on all calibration runs
-SPREADS, FAR_SPREADS = 1.5, 4.0  # distance from the middle of all scores beyond which the logistic curve is flat
+FAR_SPREADS = 4.0  # the logistic curve keeps rising so much farther out
 SURE = 0.95  # proportion of its observed log-odds that a rule must be expected to keep
 ONE_SIDED = 0.8  # weight of a rule that only ever names one input: on few runs it looks better than it is
+MOST_FITTED = 1 << 15  # runs of each input that distinguishers other than those of rare events are fitted to
+RARE_FROM = 1 << 13  # runs that showed nothing else, from which on rare events are tried without further evidence
+NOTHING_GAINED = 1e-8  # the expected power of a rule that is expected to gain nothing is below
 LARGEST_SCORES, SMALLEST_RESOLUTION = 1e300, 1e-300
 AS_GOOD = 0.97  # a distinguisher that costs more must leave cheaper ones below this share of its expected power
-
-
-@dataclass(frozen=True, slots=True)
-class Hypothesis:
-    """What a rule is chosen for: to refute this claim soon or, given `runs`, to get the best bound on ε from them."""
-
-    epsilon: float
-    delta: float = 0.0
-    candidates: int = 2
-    runs: int = 0
-    alpha: float = 0.001
-    spreads: float = SPREADS  # how far out the logistic curve keeps rising
 
 
 @dataclass(frozen=True)
@@ -104,15 +93,29 @@ class DecisionRule:
         what = self.distinguisher.describe()
         if self.candidates > 2:
             return f"based on {what}: the input with the highest score"
-        first, second, sign = ("at least", "at most", -1) if self.distinguisher.turned else ("at most", "at least", 1)
+        if self.distinguisher.decided:
+            events = ((name, self.distinguisher.event(side)) for side, name in enumerate(("first", "second")))
+            return f"based on {what}: " + " and ".join(
+                f"the {name} input where {said}" for name, said in events if said
+            )
         ends = []
         if -math.inf < self.low <= -FAR / 2 or FAR / 2 <= self.high < math.inf:
             ends.append("the one input that ever gives such outputs")
         if self.low > -FAR / 2:
-            ends.append(f"the first input where it is {first} {_shown(sign * self.low * self.resolution)}")
+            ends.append(f"the first input where {self._where(self.low, 0)}")
         if self.high < FAR / 2:
-            ends.append(f"the second input where it is {second} {_shown(sign * self.high * self.resolution)}")
+            ends.append(f"the second input where {self._where(self.high, 1)}")
         return f"based on {what}: {' and '.join(ends)}"
+
+    def _where(self, threshold: float, side: int) -> str:
+        """When an input is named: by a number that the output has, or by the odds that were learnt."""
+        score = threshold * self.resolution
+        if self.distinguisher.estimates_odds:
+            odds = math.exp(min(abs(score), 700.0))
+            said = f"{odds:.4g} : 1" if (score > 0) == (side == 1) else f"1 : {odds:.4g}"
+            return f"its estimated odds are at least {said}"
+        turned = self.distinguisher.turned
+        return f"it is {'at most' if (side == 0) != turned else 'at least'} {_shown(-score if turned else score)}"
 
 
 def _shown(threshold: float) -> str:
@@ -161,20 +164,40 @@ def learn(
 ) -> DecisionRule | None:
     """The rule with the highest expected power; None if nothing could be learnt.
 
-    `everything`: all runs, for calibrating distinguishers that are not fitted.
+    `everything`: all runs, for calibrating distinguishers that are not fitted, and for those that are rare events.
     """
+    found: Iterable[Distinguisher]
     if custom is not None:
-        found: Iterable[Distinguisher] = [custom]
+        found = [custom]
     elif distributions is not None:
         found = [LikelihoodRatio(tuple(distributions))]
     else:
-        found = fit_all(runs, tuple(inputs), bits, offered)
+        fitted = [part(outputs, 0, MOST_FITTED) for outputs in runs]
+        found = fit_all(fitted, tuple(inputs), bits, offered)
     best: DecisionRule | None = None
     for distinguisher in found:
         some = calibration if distinguisher.learns or not everything else everything
-        rule = with_thresholds(distinguisher, [distinguisher.score(o) for o in some], hypothesis)
+        scores = [distinguisher.score(part(outputs, 0, MOST_FITTED)) for outputs in some]
+        rule = with_thresholds(distinguisher, scores, hypothesis)
         best = rule if rule is not None and _clearly_better(rule, best) else best
+    if custom is None and distributions is None and bits != "only" and len(everything) == 2:
+        rule = _of_rare_events(everything, tuple(inputs), hypothesis)
+        late = sum(map(len, everything)) >= RARE_FROM and (best is None or best.expected_power < NOTHING_GAINED)
+        best = rule if rule is not None and (late or _clearly_better(rule, best)) else best
     return best
+
+
+def _of_rare_events(
+    everything: Sequence[Outputs], inputs: tuple[Any, ...], hypothesis: Hypothesis
+) -> DecisionRule | None:
+    """A rule from all runs, since every rare event there is counts.
+
+    What it is expected to achieve is what one from either half achieves on the other.
+    """
+    found = Exclusive.cross_fit(TrainingSet(tuple(everything), inputs))
+    rule = None if found is None else with_thresholds(*found, hypothesis)
+    # No run contradicts the events of all runs, unlike some of those of one half.
+    return None if rule is None else replace(rule, right=max(1, rule.right), wrong=0)
 
 
 def _clearly_better(rule: DecisionRule, best: DecisionRule | None) -> bool:
@@ -230,7 +253,7 @@ def _validated_power(rule: DecisionRule, scores: Sequence[Scores], hypothesis: H
         ends = int(rule.low > -math.inf), int(rule.high == math.inf) + len(cuts) - 1
         grid = efficiency_of(right, wrong, [rounded(s, rule.resolution) for s in scores], cuts)
         efficiency = float(grid if isinstance(grid, float) else grid[ends])
-    return float(_expected_power(right, wrong, sum(map(len, scores)), hypothesis, None, CAUTION_SMOOTH, efficiency))
+    return float(expected_power(right, wrong, sum(map(len, scores)), hypothesis, None, CAUTION_SMOOTH, efficiency))
 
 
 def with_thresholds(
@@ -244,6 +267,8 @@ def _thresholds(
     distinguisher: Distinguisher, exact: Sequence[Scores], candidates: int
 ) -> Callable[[Hypothesis], DecisionRule | None]:
     """The best thresholds as a function of the hypothesis; counts that all hypotheses need are computed once."""
+    if distinguisher.decided:
+        return partial(_as_decided, distinguisher, exact)
     resolution = resolution_of(exact)
     scores = [rounded(s, resolution) for s in exact]
     if candidates > 2:
@@ -269,8 +294,8 @@ def _thresholds(
     def best(hypothesis: Hypothesis) -> DecisionRule | None:
         smooth = None
         if hypothesis.runs and len(cuts) > 2 and hypothesis.spreads and scored:
-            smooth = _logistic_curve(cuts, below, (len(first), len(second)), hypothesis.spreads)
-        power = _expected_power(right, wrong, total, hypothesis, smooth, efficiency=efficiency)
+            smooth = logistic_curve(cuts, below, (len(first), len(second)), hypothesis.spreads)
+        power = expected_power(right, wrong, total, hypothesis, smooth, efficiency=efficiency)
         power = np.where(low[:, None] < high[None, :], power, -np.inf)
         weight = 1.0 if hypothesis.runs else ONE_SIDED
         preferred = power * np.where(np.isfinite(low)[:, None] & np.isfinite(high), 1.0, weight)
@@ -281,6 +306,17 @@ def _thresholds(
         return DecisionRule(distinguisher, float(low[i]), float(high[j]), *counts, float(power[i, j]), resolution)
 
     return best
+
+
+def _as_decided(distinguisher: Distinguisher, scores: Sequence[Scores], hypothesis: Hypothesis) -> DecisionRule | None:
+    """The rule of a distinguisher that names an input by itself: nothing was searched, so little caution is needed."""
+    first, second = scores
+    right = int(np.count_nonzero(first < 0)) + int(np.count_nonzero(second > 0))
+    wrong = int(np.count_nonzero(first > 0)) + int(np.count_nonzero(second < 0))
+    total = max(1, len(first) + len(second))
+    power = expected_power(np.array(right), np.array(wrong), total, hypothesis, caution=CAUTION_SMOOTH)
+    low, high = -1.0 if distinguisher.event(0) else -math.inf, 1.0 if distinguisher.event(1) else math.inf
+    return DecisionRule(distinguisher, low, high, right, wrong, float(power), 1.0)
 
 
 def _with_margin(
@@ -299,93 +335,9 @@ def _with_margin(
         levels = np.array([-np.inf])
     right = np.array([np.count_nonzero(hit & (margin >= level)) for level in levels])
     guessed = np.array([np.count_nonzero(margin >= level) for level in levels])
-    power = _expected_power(right, guessed - right, len(hit), hypothesis)
+    power = expected_power(right, guessed - right, len(hit), hypothesis)
     k = int(power.argmax())
     counts = int(right[k]), int(guessed[k] - right[k])
     return DecisionRule(
         distinguisher, -math.inf, float(levels[k]), *counts, float(power[k]), resolution, hypothesis.candidates
     )
-
-
-def _logistic_curve(cuts: Array, below: Sequence[NDArray[Any]], sizes: tuple[int, int], spreads: float) -> Array:
-    """The proportion of correct guesses for all thresholds if the log-odds of the second input are linear in the score.
-
-    A logistic curve through the counts between cuts, with scores clamped a few spreads away from the middle.
-    """
-    inner = [np.diff(np.concatenate([b, [n]])) for b, n in zip(below, sizes, strict=True)]  # up to each cut, and beyond
-    count = (inner[0] + inner[1]).astype(float)
-    near = np.abs(cuts) < FAR
-    finite = cuts[near]
-    if len(finite) < 2:
-        return np.full((len(count), len(count)), 0.5)
-    weights = count[:-1][near] + 1
-    middle = float(np.average(finite, weights=weights))
-    spread = math.sqrt(float(np.average((finite - middle) ** 2, weights=weights))) or 1.0
-    place = np.clip((np.append(cuts, cuts[-1]) - middle) / spread, -spreads, spreads)
-    design = np.stack([np.ones(len(place)), place])
-    line = np.zeros(2)
-    for _ in range(4):
-        chance = 1 / (1 + np.exp(-np.clip(line @ design, -30, 30)))
-        curvature = (design * (count * chance * (1 - chance) + 1e-9)) @ design.T
-        line = line + np.linalg.solve(curvature + 0.1 * np.eye(2), design @ (inner[1] - count * chance) - 0.1 * line)
-    doubt = CAUTION_SMOOTH / math.sqrt(float(curvature[1, 1]) + 0.1)
-    line[1] = math.copysign(max(0.0, abs(line[1]) - doubt), line[1])
-    second = count / (1 + np.exp(-np.clip(line @ design, -30, 30)))
-    # The cut itself belongs to the cell below it, so it is not counted above: accurate enough for a power.
-    low = np.concatenate([[0.0], np.cumsum((count - second)[:-1])])
-    high = np.concatenate([np.cumsum(second[::-1])[::-1][:-1], [0.0]])
-    named_first = np.concatenate([[0.0], np.cumsum(count[:-1])])
-    named_second = np.concatenate([np.cumsum(count[::-1])[::-1][:-1], [0.0]])
-    return np.asarray((low[:, None] + high) / np.maximum(named_first[:, None] + named_second, 1e-9))
-
-
-def _expected_power(
-    right: NDArray[Any],
-    wrong: NDArray[Any],
-    total: int,
-    hypothesis: Hypothesis,
-    smooth: Array | None = None,
-    caution: float | None = None,
-    efficiency: Array | float = 1.0,
-) -> Array:
-    """What a rule with these counts should achieve: evidence per run against the claim, or the bound at the end."""
-    guesses = np.maximum(right + wrong, 1)
-    caution = _caution(right.size, hypothesis) if caution is None else caution
-    share = _wilson_lower(right / guesses, efficiency * guesses, caution)
-    if hypothesis.runs:
-        if smooth is not None:
-            both = (efficiency * right + SMOOTH * smooth) / (efficiency * guesses + SMOOTH)
-            share = np.maximum(share, _wilson_lower(both, efficiency * guesses + SMOOTH, CAUTION_SMOOTH))
-        deviations = math.sqrt(-2 * math.log(hypothesis.alpha)) - 0.5
-        share = _wilson_lower(share, guesses * (hypothesis.runs / total), deviations)
-        if not hypothesis.delta:
-            with np.errstate(divide="ignore"):
-                return np.where(share > 0.5, np.log(share) - np.log1p(-share), share - 0.5)
-    if hypothesis.delta and hypothesis.candidates == 2:
-        odds = math.exp(min(hypothesis.epsilon, 700.0))
-        excess = (right - odds * wrong) / total - hypothesis.delta
-        noise = np.sqrt((right + odds**2 * (wrong + 0.25)) / total**2)
-        return np.asarray(np.maximum(excess - noise, 0) ** 2 / (noise**2 * total + 1e-300) + 1e-9 * share)
-    log_p, log_not = log_limits(hypothesis.epsilon, hypothesis.candidates, hypothesis.delta)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        growth = share * (np.log(share) - log_p) + (1 - share) * (np.log1p(-share) - log_not)
-    growth = np.where((share > math.exp(log_p)) & (guesses > 0), growth * (right + wrong) / total, 0.0)
-    return np.asarray(growth + 1e-9 * share)  # if nothing is gained, the most accurate rule is kept
-
-
-def _caution(rules: int, hypothesis: Hypothesis) -> float:
-    """Standard errors by which the best of these rules may look better on few runs than it is; a claim is tested soon.
-
-    The largest of m independent errors is about √(2 ln m); those of neighbouring thresholds are correlated.
-    """
-    if hypothesis.runs:
-        return CAUTION
-    return min(CAUTION, max(CAUTION_SMOOTH, math.sqrt(2 * math.log(max(2, rules)))))
-
-
-def _wilson_lower(share: Array, guesses: Array, deviations: float) -> Array:
-    """Wilson's lower bound: some standard deviations below the observed proportion, never below 0 or above 1."""
-    z = deviations**2 / guesses
-    centre = share + z / 2
-    width = np.sqrt(np.maximum(share * (1 - share) * z + z * z / 4, 0))
-    return np.asarray((centre - width) / (1 + z))

@@ -5,15 +5,18 @@ This module defines an experiment and what its counts show; `training` learns it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from dpassay.audit.decision_rule import DecisionRule, Hypothesis, learn
+from dpassay.audit.common_numbers import common_numbers
+from dpassay.audit.decision_rule import DecisionRule, learn
 from dpassay.audit.distinguishers.base import Bits, Distinguisher
+from dpassay.audit.expected_power import Hypothesis
 from dpassay.audit.inference import Counts, accuracy_bound, anytime_bound, evidence_needed, log_evidence, p_value
+from dpassay.audit.isolation import copied
 from dpassay.audit.offers import offered
 from dpassay.audit.options import Unknown
 from dpassay.audit.outputs import Outputs, as_row, join, part, read
@@ -31,6 +34,7 @@ MOST_ROWS = 1 << 16
 KEPT = 1000  # outputs of each input kept to compare the sampler with its distribution
 SHOWN = 256  # outputs of each input from which examples are chosen
 TRUST, TRUST_IN_DISTRIBUTION = 0.5, 1.0
+SKIPPED = 1 << 32  # numbers of tasks left out after a game was killed: more than it can have begun
 
 
 def stream(seed: int, *place: int) -> np.random.Generator:
@@ -87,7 +91,7 @@ class Experiment:
         if not isinstance(self.mechanism, HasDistribution):
             return None
         try:
-            return [self.mechanism.distribution(x) for x in self.inputs]
+            return [self.mechanism.distribution(copied(x)) for x in self.inputs]
         except (InputError, NotImplementedError):
             return None
 
@@ -105,7 +109,7 @@ class Experiment:
 
     def paired_streams(self, place: int) -> list[np.random.Generator]:
         """The same random numbers for each input, for training: see `draw_outputs`."""
-        return [self.stream(LEARN, place) for _ in self.inputs]
+        return [common_numbers(self.stream(LEARN, place)) for _ in self.inputs]
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,10 @@ class Round:
     sizes: tuple[tuple[int, int], ...] = ()  # of its tasks in order, and how often each occurs; 0 for an aborted one
     rows: int = 64  # most runs per task
     screening: bool = False  # made in batches whose rows may be dependent: a refutation rests on other rounds
+
+    def skipping(self, tasks: int) -> Round:
+        """The same with the random numbers of some tasks left out."""
+        return replace(self, sizes=(*self.sizes, (0, tasks))) if tasks else self
 
     @property
     def tasks(self) -> int:
@@ -152,12 +160,25 @@ class Game:
     batches: str = ""  # what is wrong with the rows of one batch, if anything: then all runs are made one at a time
     failing: bool = False  # whether a batch failed, so that runs are made one at a time
     replays: bool = True  # whether the same seed gave the same outputs again
+    restarts: int = 0  # how often it was killed while it ran, so that tasks may have been lost
+    announce: Callable[[int], None] | None = None  # is told how many runs there will be before they are made
     learnt: tuple[Outputs, ...] = ()  # some outputs of each input from which the first rule was learnt, to be shown
 
     @property
     def shown(self) -> list[Outputs]:
         """Some outputs of each input, the same wherever tasks run; none for a game continued from a file."""
         return list(self.learnt) or [join(list(batches)) for batches in self.kept if batches]
+
+    def begin(self, new: Round) -> None:
+        """Add a round, whose tasks have random numbers that no lost task had."""
+        self.rounds.append(new.skipping(SKIPPED * self.restarts))
+
+    def restart(self, lost: int) -> None:
+        """Continue after it was killed: tasks may have been lost, and with them this many runs, all guesses wrong."""
+        self.restarts += 1
+        if self.rounds:
+            last, wrong = self.rounds[-1].skipping(SKIPPED), (0, lost, lost)
+            self.rounds[-1], self.runs = replace(last, counts=last.counts + wrong), self.runs + lost
 
     @property
     def counts(self) -> list[Counts]:

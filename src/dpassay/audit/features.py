@@ -1,7 +1,8 @@
 """What distinguishers use: numbers, categories and n-grams of each output, which depend on that output alone."""
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -12,30 +13,57 @@ from dpassay.audit.leaves import Leaves, is_value
 from dpassay.audit.outputs import LONGEST, Array, Outputs, as_row, kind_of, shape_name
 
 MOST_COPIED = 8  # inputs whose copies are searched for
+NEGATIVE_ZERO = 4 << MOST_COPIED  # the flag of outputs with a zero whose sign is negative
 FLOAT_BITS, BIT_VIEWS = "float bits", 4
+MANTISSA, FEW_ROWS = 52, 1 << 11  # bits, and outputs that show which of them differs most
 NOT_ZERO, NTH = "where the output is not 0", ("first", "second", "third")
 PLACES = len(NTH)
 MANY, FEW = 1 << 14, 64  # from this many values per call, and up to this many edges, edges are counted
 HASHED = 1 << 15  # cells for counting n-grams
+TOGETHER = 512  # texts whose n-grams are found together
 
 
-def ngrams(text: str) -> NDArray[np.int64]:
-    """The cells of a text's words, pairs of words and character trigrams, each once.
+def ngrams(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The cells of each text's words, pairs of words and character trigrams: the texts' numbers, and their cells.
 
-    >>> len(ngrams("to be"))  # to, be, to be, and "to ", "o b", " be"
-    6
+    >>> numbers, cells = ngrams(["to be", ""])  # to, be, to be, and "to ", "o b", " be"
+    >>> numbers.tolist(), len(set(cells.tolist()))
+    ([0, 0, 0, 0, 0, 0], 6)
     """
-    return np.array(sorted({cell_of(gram) for gram in grams(text)}), dtype=np.int64)
+    parts = [_ngrams(texts[k : k + TOGETHER]) for k in range(0, len(texts), TOGETHER)]
+    both = np.concatenate([part + k * TOGETHER * HASHED for k, part in enumerate(parts)] or [np.zeros(0, np.int64)])
+    return np.divmod(both, HASHED)
+
+
+def _ngrams(texts: Sequence[str]) -> NDArray[np.int64]:
+    """The number of a text times the number of cells, and the cell: each once, in order."""
+    found = [k * HASHED + cell_of(gram) for k, text in enumerate(texts) for gram in _words(text)]
+    numbers, cells = _trigrams([text[: LONGEST + 2] for text in texts])
+    return np.unique(np.concatenate([np.array(found, dtype=np.int64), numbers * HASHED + cells]))
+
+
+def _trigrams(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The numbers of texts, and the cells of their character trigrams, as often as they occur."""
+    codes = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.int64)
+    numbers = np.repeat(np.arange(len(texts)), [len(text) for text in texts])
+    inside = numbers[:-2] == numbers[2:]
+    three = (codes[:-2] << 42 | codes[1:-1] << 21 | codes[2:])[inside]
+    distinct, which = np.unique(three, return_inverse=True)
+    cells = [cell_of("\0" + "".join(chr(key >> k & 0x1FFFFF) for k in (42, 21, 0))) for key in distinct.tolist()]
+    return numbers[:-2][inside], np.array(cells, dtype=np.int64)[which]
 
 
 def grams(text: str) -> set[str]:
     """A text's words and pairs of words in lower case, and its character trigrams, each after a zero."""
-    text = text[: 8 * LONGEST]
-    words = text.lower().split()
-    found = {*words, *(f"{a} {b}" for a, b in pairwise(words))}
-    return found | {f"\0{text[i : i + 3]}" for i in range(min(len(text) - 2, LONGEST))}
+    return _words(text) | {f"\0{text[i : i + 3]}" for i in range(min(len(text) - 2, LONGEST))}
 
 
+def _words(text: str) -> set[str]:
+    words = text[: 8 * LONGEST].lower().split()
+    return {*words, *(f"{a} {b}" for a, b in pairwise(words))}
+
+
+@lru_cache(maxsize=1 << 16)
 def cell_of(gram: str) -> int:
     """The cell in which an n-gram is counted."""
     return zlib.crc32(gram.encode("utf-8", "surrogatepass")) % HASHED
@@ -98,10 +126,17 @@ def _places(outputs: Outputs, width: int) -> Callable[[int], Array]:
 
 
 def _float_bits(outputs: Outputs, width: int) -> Callable[[int], Array]:
-    """For each coordinate: its trailing zero bits, its exponent, the place of its last one bit, its last three bits."""
+    """For each coordinate: its trailing zero bits, its exponent, the place of its last one bit, its last three bits.
+
+    After these, all bits of the mantissa one by one.
+    """
     rows = outputs.matrix(width)
 
     def column(j: int) -> Array:
+        if j >= BIT_VIEWS * width:  # one bit
+            place, bit = divmod(j - BIT_VIEWS * width, MANTISSA)
+            bits = np.ascontiguousarray(rows[:, place]).view(np.uint64)
+            return np.asarray(bits >> np.uint64(bit) & np.uint64(1), dtype=float)
         bits = np.ascontiguousarray(rows[:, j // BIT_VIEWS]).view(np.uint64)
         exponent = (bits >> np.uint64(52) & np.uint64(0x7FF)).astype(float)
         lowest = np.maximum(bits & (~bits + np.uint64(1)), np.uint64(1))
@@ -127,9 +162,23 @@ FEATURES: dict[str, Callable[[Outputs, int], Callable[[int], Array]]] = {
 }
 
 
+def features_examined(kind: str, outputs: Sequence[Outputs], width: int) -> list[int]:
+    """The columns that are worth a table: all of them, but of single bits only the one that differs most."""
+    if kind != FLOAT_BITS or not width:
+        return list(range(feature_count(kind, width)))
+    means = []
+    for some in outputs:
+        bits = np.ascontiguousarray(some.matrix(width)).view(np.uint64)
+        means.append(
+            [[(bits[:, j] >> np.uint64(k) & np.uint64(1)).mean() for k in range(MANTISSA)] for j in range(width)]
+        )
+    best = int(np.abs(np.array(means[1]) - np.array(means[0])).argmax())
+    return [*range(BIT_VIEWS * width), BIT_VIEWS * width + best]
+
+
 def feature_count(kind: str, width: int) -> int:
     """How many columns a kind of features has."""
-    return {"coordinates": 2 * width - 1, FLOAT_BITS: BIT_VIEWS * width, NOT_ZERO: PLACES + 1}.get(kind, 2)
+    return {"coordinates": 2 * width - 1, FLOAT_BITS: (BIT_VIEWS + MANTISSA) * width, NOT_ZERO: PLACES + 1}.get(kind, 2)
 
 
 def feature_name(kind: str, column: int, width: int) -> str:
@@ -138,6 +187,9 @@ def feature_name(kind: str, column: int, width: int) -> str:
     >>> feature_name("coordinates", 2, 4), feature_name("coordinates", 4, 4), feature_name("lengths", 1, 1)
     ('output[2]', 'output[1] - output[0]', 'the number of words')
     """
+    if kind == FLOAT_BITS and column >= BIT_VIEWS * width:
+        place, bit = divmod(column - BIT_VIEWS * width, MANTISSA)
+        return f"bit {bit} of the mantissa of {coordinate_name(place, width)}"
     if kind == FLOAT_BITS:
         views = ("the zeros at the end", "the exponent", "the place of the last one", "the last three bits")
         return f"{views[column % BIT_VIEWS]} of {coordinate_name(column // BIT_VIEWS, width)}"
@@ -167,12 +219,28 @@ def anomalies(outputs: Outputs, inputs: tuple[Any, ...]) -> tuple[NDArray[np.int
         if set(map(type, outputs.items)) <= {float}:  # also if the batch was an array
             kind = shape_name(outputs.numbers.shape[1])
             return flags, {int(flag): kind + _flag_words(int(flag)) for flag in np.unique(flags)}
-        names = [kind_of(item) + _flag_words(flag) for item, flag in zip(outputs.items, flags.tolist(), strict=True)]
+        sorts: dict[Any, str] = {}
+        names = []
+        for item, flag in zip(outputs.items, flags.tolist(), strict=True):
+            sort = _sort_of(item, flag)
+            name = None if sort is None else sorts.get(sort)
+            if name is None:
+                name = kind_of(item) + _flag_words(flag)
+                sorts[sort] = name
+            names.append(name)
     else:
         apart = outputs.apart or [None] * len(outputs.items)
         names = [_anomaly(item, known, inputs) for item, known in zip(outputs.items, apart, strict=True)]
     known = {name: code for code, name in enumerate(dict.fromkeys(names))}
     return np.array([known[name] for name in names], dtype=np.int64), {code: name for name, code in known.items()}
+
+
+def _sort_of(item: Any, flag: int) -> Any:
+    """What the name of an output depends on, if it is known to; outputs are many, and sorts are few."""
+    kind = type(item)
+    if kind is list or kind is tuple:
+        return kind, len(item), frozenset(map(type, item)), flag
+    return (kind, flag) if kind in (int, float, bool) else None
 
 
 def _anomaly(item: Any, apart: Leaves | None, inputs: tuple[Any, ...]) -> str:
@@ -200,8 +268,11 @@ def _same_row(leaf: Any, vector: Array) -> bool:
 
 
 def _flags(rows: Array, inputs: tuple[Any, ...]) -> NDArray[np.int64]:
-    """1 for NaN, 2 for infinity, 4 << i for a coordinate that equals input i's and no other input's."""
+    """1 for NaN, 2 for infinity, 4 << i for a coordinate that equals input i's and no other input's; and for −0.0."""
     flags = np.zeros(len(rows), dtype=np.int64)
+    negative = (rows == 0) & np.signbit(rows)
+    if negative.any():
+        flags += NEGATIVE_ZERO * negative.any(axis=1)
     with np.errstate(invalid="ignore", over="ignore"):
         if not np.isfinite(rows.sum(axis=1)).all():
             flags += np.isnan(rows).any(axis=1) + 2 * np.isinf(rows).any(axis=1)
@@ -218,6 +289,6 @@ def _flags(rows: Array, inputs: tuple[Any, ...]) -> NDArray[np.int64]:
 
 
 def _flag_words(flag: int) -> str:
-    words = [word for bit, word in ((1, "NaN"), (2, "infinite")) if flag & bit]
+    words = [word for bit, word in ((1, "NaN"), (2, "infinite"), (NEGATIVE_ZERO, "−0.0")) if flag & bit]
     words += [f"copies input {i}" for i in range(MOST_COPIED) if flag & (4 << i)]
     return "".join(f", {word}" for word in words)

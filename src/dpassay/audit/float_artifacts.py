@@ -53,6 +53,6 @@ def look(question: Question, inputs: tuple[Any, ...], runs: int, alpha: float) -
         f"{right + wrong:,} guesses were correct; under {question.guarantee} such a result has probability at most "
         f"{alpha:.2g}. Noise added in floating point leaves such traces, and the verdict is about the formula "
         "without them. Released outputs need a sampler made for this purpose. "
-        "With --bits (bits=True) the last bits count as evidence, with --no-bits they are ignored."
+        "With bits=True the last bits count as evidence, with bits=False they are ignored."
     )
     yield game.runs, told if rejected(game, hypothesis, alpha, False) else ""

@@ -45,8 +45,8 @@ class HostileInput:
     huge: bool = False  # a number that is far too large, but not so large that arithmetic overflows
 
     def neighbours(self, relation: Neighbours) -> bool:
-        """Whether the relation makes it a neighbour."""
-        return relation.relation in self.relations
+        """Whether the relation makes it a neighbour. A row that is replaced may have several elements."""
+        return relation.relation in self.relations and relation.kind != "element"
 
 
 def hostile_inputs(x: Any) -> list[HostileInput]:

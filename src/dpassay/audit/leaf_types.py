@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpassay.errors import MechanismError, harmless
+from dpassay.errors import MechanismError, harmless, without_address
 
 if TYPE_CHECKING:
     from dpassay.audit.leaves import Reader, Walk
@@ -88,7 +88,8 @@ def _datetime(walk: Walk, path: str, item: Any) -> None:
     naive = item.to_pydatetime(warn=False) if hasattr(item, "to_pydatetime") else item
     naive = naive.replace(tzinfo=None, fold=0)
     whole(walk, path, (naive - start) // times.timedelta(microseconds=1))
-    walk.put(f"{path}.microsecond", item.microsecond)
+    for name in ("hour", "minute", "second", "microsecond"):
+        walk.put(f"{path}.{name}", getattr(item, name))
     walk.put(f"{path}.nanosecond", getattr(item, "nanosecond", 0))
     walk.put(f"{path}.utcoffset()", str(item.utcoffset()))
     walk.put(f"{path}.tzinfo", str(item.tzinfo))
@@ -103,6 +104,8 @@ def _date(walk: Walk, path: str, item: Any) -> None:
 def _time(walk: Walk, path: str, item: Any) -> None:
     walk.named(path, item)
     walk.put(path, ((item.hour * 60 + item.minute) * 60 + item.second) * 10**6 + item.microsecond)
+    for name in ("hour", "minute", "second"):
+        walk.put(f"{path}.{name}", getattr(item, name))
     walk.put(f"{path}.tzinfo", str(item.tzinfo))
     walk.put(f"{path}.fold", item.fold)
 
@@ -112,6 +115,7 @@ def _timedelta(walk: Walk, path: str, item: Any) -> None:
 
     walk.named(path, item)
     whole(walk, path, (item.days * 86_400 + item.seconds) * 10**6 + item.microseconds)
+    walk.put(f"{path}.seconds", item.seconds)
     walk.put(f"{path}.nanoseconds", getattr(item, "nanoseconds", 0))
 
 
@@ -266,8 +270,6 @@ def _like_array(walk: Walk, path: str, item: Any) -> None:
 
 def unreadable(walk: Walk, path: str, item: Any) -> None:
     """Refuse an unknown type, or read it as the user chose."""
-    from dpassay.audit.outputs import without_address
-
     kind = type(item)
     name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
     try:
@@ -286,5 +288,5 @@ def unreadable(walk: Walk, path: str, item: Any) -> None:
     raise MechanismError(
         f"{harmless(path)[:200]} is of type {harmless(name)}, which cannot be read: return numbers, text, bytes, "
         "lists, dicts, sets, dataclasses, arrays, tensors or data frames, or say how to read it: unknown='repr' "
-        "(--unknown repr) reads its repr, unknown='bytes' its bytes"
+        "reads its repr, unknown='bytes' its bytes"
     )

@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.audit.leaves import MOST_MEMBERS, ROOT, Leaves, canonical, element, exact, written
-from dpassay.audit.outputs import Array, Outputs, as_row
+from dpassay.audit.outputs import LONGEST, Array, Outputs, as_row
 
-Look: TypeAlias = Literal["numbers", "values", "text", "difference", "sum", "whole"]
+Look: TypeAlias = Literal["numbers", "values", "text", "difference", "sum", "whole", "repeats", "code points"]
 INDEX, COUNT = f"{ROOT}.index(", f"{ROOT}.count("
-LOOKS = ("numbers", "values", "text", "difference", "sum", "whole")
+LOOKS = ("numbers", "values", "text", "difference", "sum", "whole", "repeats", "code points")
+PHASES, MOST_STEPS = 1 << 10, 1e9  # of a number between two multiples, and multiples that doubles still tell apart
+MOST_NAMED = 3  # numbers of a sum
 FRACTION = math.pi  # stands for any number that is not an integer
 
 
@@ -33,6 +35,7 @@ class View:
     look: Look
     paths: tuple[str, ...]
     offsets: tuple[int, ...] = ()  # subtracted from numbers that are too large for floats; none: 0 for all
+    modulus: float = 0.0  # of which residues are shown; 0: the numbers themselves
 
     def of(self, outputs: Outputs) -> Outputs:
         """The outputs as this view shows them. What is shown of an output depends on that output alone."""
@@ -50,26 +53,91 @@ class View:
                 return Outputs(None, ["\0".join(_token(element(found, p)) for p in self.paths) for found in leaves])
             texts = ([_text(found.get(path)) for path in self.paths] for found in leaves)
             return Outputs(None, ["\n".join(t for t in some if t) for some in texts])
-        rows = self._matrix(outputs)
-        if self.look == "numbers":
-            return Outputs(rows)
+        if self.look in ("repeats", "code points"):
+            shown = (repeats if self.look == "repeats" else code_points)(outputs)[:, None]
+        else:
+            shown = self._matrix(outputs)
         with np.errstate(invalid="ignore", over="ignore"):
-            both = rows[:, 0] - rows[:, 1] if self.look == "difference" else rows[:, 0] + rows[:, 1]
-        return Outputs(np.ascontiguousarray(both[:, None]))
+            if self.look == "difference":
+                shown = shown[:, :1] - shown[:, 1:]
+            elif self.look == "sum":
+                shown = shown.sum(axis=1, keepdims=True)
+        return Outputs(np.ascontiguousarray(residues(shown, self.modulus) if self.modulus else shown))
 
     def _matrix(self, outputs: Outputs) -> Array:
-        if outputs.numbers is not None and not outputs.items:
+        plain = outputs.numbers is not None and not outputs.apart and not any(self.offsets)
+        if outputs.numbers is not None and (not outputs.items or (plain and all(map(_is_coordinate, self.paths)))):
             return columns_of_array(outputs.numbers, self.paths)
         return columns(outputs.leaves, self.paths, self.offsets)
 
     def names(self) -> tuple[str, ...]:
         """The names of its columns."""
+        names = self._names()
+        if not self.modulus:
+            return names
+        shown = [f"({name})" if " " in name else name for name in names]
+        if self.modulus >= 2:
+            return tuple(f"{name} % {self.modulus:g}" for name in shown)
+        return tuple(f"the distance of {name} from a multiple of {self.modulus:g}" for name in shown)
+
+    def _names(self) -> tuple[str, ...]:
         if self.look == "whole":
             return (f"the {ROOT} without its fractions",)
+        if self.look == "repeats":
+            return ("the number of words or entries that repeat another",)
+        if self.look == "code points":
+            return ("the sum of the characters' codes",)
+        if self.look == "sum" and len(self.paths) > MOST_NAMED:
+            return (f"the sum of {', '.join(self.paths[:MOST_NAMED])} and {len(self.paths) - MOST_NAMED} more",)
         if self.look in ("difference", "sum"):
             return (f" {'-' if self.look == 'difference' else '+'} ".join(self.paths),)
         offsets = self.offsets or (0,) * len(self.paths)
         return tuple(f"{path} - {_shown(o)}" if o else path for path, o in zip(self.paths, offsets, strict=True))
+
+
+def residues(numbers: Array, modulus: float) -> Array:
+    """Residues of integers; for a modulus below 2, how far each number is from the nearest multiple.
+
+    The distance is rounded to a thousandth of the modulus, far coarser than rounding errors. NaN for other numbers, and
+    for those so large that doubles do not resolve the modulus.
+
+    >>> residues(np.array([5.0, -1.0, 0.5]), 3.0).tolist(), residues(np.array([2.25, 7.0]), 1.0).tolist()
+    ([2.0, 2.0, nan], [0.25, 0.0])
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        if modulus >= 2:
+            return np.where(numbers == np.rint(numbers), np.mod(numbers, modulus), np.nan)
+        steps = numbers / modulus
+        phases = np.rint((steps - np.rint(steps)) * PHASES)
+        phases = np.where(phases == -PHASES // 2, PHASES // 2, phases) / PHASES * modulus
+        return np.where(np.abs(steps) <= MOST_STEPS, phases + 0.0, np.nan)
+
+
+def repeats(outputs: Outputs) -> Array:
+    """How many words of a text, or numbers of a row, equal another one before them.
+
+    >>> from dpassay.audit.outputs import read
+    >>> repeats(read(["to be or not to be"])).tolist(), repeats(read([[0.5, 1.0, 0.5]])).tolist()
+    ([2.0], [1.0])
+    """
+    if outputs.numbers is not None:
+        ordered = np.sort(outputs.numbers, axis=1)
+        return np.asarray((ordered[:, 1:] == ordered[:, :-1]).sum(axis=1), dtype=float)
+    found = []
+    for item, text in zip(outputs.items, outputs.texts(), strict=True):
+        row = as_row(item)
+        entries = text.split() if row is None else row.tolist()
+        found.append(float(len(entries) - len(set(entries))))
+    return np.array(found)
+
+
+def code_points(outputs: Outputs) -> Array:
+    """The sum of the codes of all characters of each output's text."""
+    return np.array([float(sum(map(ord, text[: 8 * LONGEST]))) for text in outputs.texts()])
+
+
+def _is_coordinate(path: str) -> bool:
+    return path == ROOT or base_of(path)[0] == ROOT
 
 
 def without_fractions(outputs: Outputs) -> Outputs:
@@ -107,6 +175,8 @@ def _fractions(numbers: Array) -> NDArray[np.bool_]:
 
 
 def _whole(leaf: Any) -> Any:
+    if type(leaf) is str or type(leaf) is int:  # most of them
+        return leaf
     if isinstance(leaf, np.ndarray):
         return np.where(_fractions(leaf), FRACTION, leaf)
     return FRACTION if isinstance(leaf, float | Fraction) and leaf - leaf == 0 and leaf != int(leaf) else leaf
@@ -177,7 +247,9 @@ def base_of(path: str) -> tuple[str, int]:
 
 def number(leaf: Any, offset: int = 0) -> float:
     """A leaf as a number; NaN if it is not one. From a number too large for a float, the offset is subtracted first."""
-    if not isinstance(leaf, float | int | Fraction):
+    if type(leaf) is str:
+        return math.nan
+    if type(leaf) is not float and not isinstance(leaf, float | int | Fraction):
         return math.nan
     if not offset or (isinstance(leaf, float) and not math.isfinite(leaf)):
         try:

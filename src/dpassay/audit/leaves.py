@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -117,15 +118,22 @@ def rounded_by_floats(numbers: Any, as_floats: Any) -> bool:
 
 def shown_key(key: Any) -> str:
     """A key or a member as it is written in a path, the same for equal ones."""
+    if type(key) is str:
+        return _quoted(key)
     if isinstance(key, Enum):
         return f"{type(key).__name__}.{key.name}"
     if isinstance(key, np.generic):
         key = key.item()
     if isinstance(key, str):
-        return json.dumps(str(key), ensure_ascii=False)
+        return _quoted(str(key))
     if key is None or isinstance(key, bytes | int | float | complex):
         return repr(key) if not isinstance(key, int) or abs(key) < 1 << 4096 else hex(key)
     return canonical(leaves_of(key))
+
+
+@lru_cache(maxsize=1 << 12)
+def _quoted(key: str) -> str:
+    return json.dumps(key, ensure_ascii=False)
 
 
 def canonical(found: Leaves) -> str:
@@ -136,6 +144,8 @@ def canonical(found: Leaves) -> str:
 
 def written(leaf: Any) -> str:
     """A leaf as text; different leaves have different texts."""
+    if type(leaf) is str or type(leaf) is float:  # most of them
+        return repr(leaf)
     if isinstance(leaf, np.ndarray):
         return "[" + ", ".join(map(repr, leaf.tolist())) + "]"
     if isinstance(leaf, int):
@@ -225,6 +235,8 @@ def _enum(walk: Walk, path: str, item: Enum) -> None:
 
 def _failure(walk: Walk, path: str, item: Failure) -> None:
     walk.put(f"type({path})", f"fails: {item.kind}")
+    if item.told:
+        walk.put(f"{path}.message", item.told)
 
 
 # ── Collections ─────────────────────────────────────────────────────────────────────────────────

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.audit.decision_rule import DecisionRule, Hypothesis, resolution_of, rounded
+from dpassay.audit.decision_rule import DecisionRule, resolution_of, rounded
 from dpassay.audit.distinguishers import fit_all
+from dpassay.audit.expected_power import Hypothesis
 from dpassay.audit.experiment import Experiment, Round
 from dpassay.audit.inference import log_limits
 from dpassay.audit.outputs import Outputs

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dpassay.pipeline.regions import Region
 
 MOST_RUNS = 10**12
+MOST_ALPHA = 0.2  # a refutation that is wrong more often than this says nothing
 SEARCH_SHARE = 0.15  # of the runs, at most, if there are several pairs
 Unknown = Literal["refuse", "repr", "bytes"]  # what to do with outputs of types that cannot be read
 INPUT_SOURCES = ("pairs", "inputs", "region", "text", "candidates")  # what to distinguish: one of them at a time
@@ -43,8 +44,8 @@ def check_alpha(alpha: float) -> float:
     >>> check_alpha(0.001)
     0.001
     """
-    if not isinstance(alpha, int | float) or not 0 < alpha < 1:
-        raise InputError(f"alpha is an error probability: it must lie strictly between 0 and 1, got {alpha}")
+    if not isinstance(alpha, int | float) or not 0 < alpha <= MOST_ALPHA:
+        raise InputError(f"alpha is an error probability: it must be above 0 and at most {MOST_ALPHA}, got {alpha}")
     return float(alpha)
 
 
@@ -81,7 +82,7 @@ class AuditOptions:
     hostile: bool = _option(
         False, "Also try inputs that code is seldom tested on: NaN, huge numbers, unknown words, empty texts."
     )
-    alpha: float = _option(0.001, "Total probability of refuting a claim that holds.")
+    alpha: float = _option(0.001, "Total probability of refuting a claim that holds, at most 0.2.")
     runs: int = _option(100_000, "Maximum number of runs of the mechanism.")
     time: str | None = _option(
         None, "Stop after this time, such as 90s, 10m or 2h, with the results so far; --resume continues."
@@ -106,7 +107,9 @@ class AuditOptions:
         "refuse", "Outputs of types that cannot be read: refuse them, or read their repr or their bytes."
     )
     save: Path | None = _option(None, "Keep rules and counts in this file, for --resume and 'dpassay verify'.")  # noqa: RUF009
-    resume: bool = _option(False, "Continue the audit in the --save file; give the same options again.")
+    resume: bool = _option(
+        False, "Continue the audit in the --save file, or begin it if there is none; give the same options again."
+    )
     workers: int | None = _option(None, "Number of local processes. Default: work in this process.")
     cluster: str | None = _option(None, "The address of a Dask scheduler, such as tcp://127.0.0.1:8786.")
     device: str = _option("cpu", "Where to compute: cpu, cuda, or numpy (no kernels).")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -79,16 +78,23 @@ class Outputs:
         if len(self) * width > MOST_CELLS:
             raise InputError(f"a distinguisher for {width} coordinates does not suit these outputs: there are too many")
         rows = np.full((len(self), width), np.nan)
-        for i, row in enumerate(self.rows()):
-            vector = _numbers_in(row)
+        for i, vector in enumerate(self._vectors):
             if vector is not None:
                 rows[i, : len(vector)] = vector[:width]
         return rows
+
+    @cached_property
+    def _vectors(self) -> list[Array | None]:
+        return [_numbers_in(row) for row in self.rows()]
 
     def keys(self) -> Keys:
         """A 64-bit key for each output, the same in every process: equal outputs have equal keys."""
         if self.numbers is not None:
             return _row_keys(self.numbers)
+        return self._item_keys
+
+    @cached_property
+    def _item_keys(self) -> Keys:
         apart = self.apart or [None] * len(self.items)
         return np.array([_key(x, known) for x, known in zip(self.items, apart, strict=True)], dtype=np.uint64)
 
@@ -103,13 +109,17 @@ class Outputs:
         """Each output as text, if it has any: for a list or an object, all texts in it."""
         if self.numbers is not None:
             return [""] * len(self)
+        return self._item_texts
+
+    @cached_property
+    def _item_texts(self) -> list[str]:
         apart = self.apart or [None] * len(self.items)
         return [_texts_in(x, known or {}) for x, known in zip(self.items, apart, strict=True)]
 
     @property
     def fractional(self) -> bool:
         """Whether there are numbers that are not integers."""
-        found = [self.numbers] if self.numbers is not None else [_numbers_in(item) for item in self.items]
+        found = [self.numbers] if self.numbers is not None else self._vectors
         return any(np.any(np.isfinite(n) & (n != np.rint(n))) for n in found if n is not None)
 
     def lengths(self) -> Array:
@@ -206,7 +216,8 @@ def only_output(batch: Any) -> Any:
 def _column(items: list[Any]) -> Array | None:
     """Numbers as an array; None if one of them is not a double."""
     kinds = set(map(type, items))
-    if not kinds <= _DOUBLES and not all(_is_double(item) for item in items):
+    small = kinds == {int} and min(items) >= -EXACT and max(items) <= EXACT
+    if not small and not kinds <= _DOUBLES and not all(_is_double(item) for item in items):
         return None
     return np.array(items, dtype=np.float64)
 
@@ -221,6 +232,7 @@ def _is_double(item: Any) -> bool:
 
 
 _DOUBLES = {float, bool, np.float64, np.float32, np.float16, np.bool_}
+_PLAIN_NUMBERS = {bool, int, float}
 _PLAIN = _DOUBLES | {str, type(None), Failure}
 _ENTRIES: tuple[set[type], ...] = ({float}, {int}, {bool}, set())
 
@@ -273,7 +285,8 @@ def _vector(item: Any) -> Array | None:
     if not isinstance(item, np.ndarray | list | tuple):
         return None
     if not isinstance(item, np.ndarray):
-        return _column(list(item)) if all(isinstance(entry, _NUMBERS) for entry in item) else None
+        plain = set(map(type, item)) <= _PLAIN_NUMBERS
+        return _column(list(item)) if plain or all(isinstance(entry, _NUMBERS) for entry in item) else None
     if item.dtype.kind not in "biuf":
         return None
     row = item.astype(np.float64).ravel()
@@ -307,8 +320,8 @@ def _leaves(item: Any, kinds: Any, depth: int = 4) -> list[Any]:
 
 
 def _texts_in(item: Any, apart: Leaves) -> str:
-    if isinstance(item, str) and not isinstance(item, Enum):
-        return item
+    if isinstance(item, Failure) or (isinstance(item, str) and not isinstance(item, Enum)):
+        return item.told if isinstance(item, Failure) else item
     texts = (leaf for path, leaf in apart.items() if isinstance(leaf, str) and is_value(path))
     return "" if _vector(item) is not None else " ".join(texts)
 
@@ -384,14 +397,3 @@ def _key(item: Any, apart: Leaves | None) -> int:
 
 def _hashed(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
-
-
-_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
-
-
-def without_address(text: str) -> str:
-    """The repr of an object without its memory address.
-
-    Addresses are not part of the mechanism's output, but they may reveal which batch was drawn first.
-    """
-    return _ADDRESS.sub("", text)

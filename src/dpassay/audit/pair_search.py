@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.audit.common_numbers import common_numbers
-from dpassay.audit.decision_rule import FAR_SPREADS, DecisionRule, Hypothesis, best_of_many, learn
+from dpassay.audit.decision_rule import FAR_SPREADS, DecisionRule, best_of_many, learn
 from dpassay.audit.distinguishers import fit_all
+from dpassay.audit.expected_power import Hypothesis
 from dpassay.audit.experiment import FARTHEST, FIRST_ROUND, LEARN, Experiment, factor_for, stream
 from dpassay.audit.features import ngrams
 from dpassay.audit.leaves import Leaves, written
@@ -229,7 +230,7 @@ class _Pool:
             (new,), _, _ = draw_outputs(self.experiment, (self.inputs[i],), each, [rng], left)
             cost += len(new)
             self.outputs[i] = new if old is None else join([old, new])
-        check_alive(list(self.outputs.values()))
+        check_alive(list(self.outputs.values()), self.experiment.mechanism)
         self.left -= cost
         return cost
 
@@ -291,8 +292,10 @@ def _frequencies(pool: dict[int, Outputs]) -> tuple[Array, NDArray[Any]]:
         row[width * (BINS + 1) :][:HASHED] = np.bincount(
             (outputs.keys() >> np.uint64(40)).astype(np.int64) % HASHED, minlength=HASHED
         )
-        for text in outputs.texts() if outputs.numbers is None else ():
-            row[-HASHED:][np.unique(ngrams(text) % HASHED)] += 1
+        if outputs.numbers is None:
+            numbers, cells = ngrams(outputs.texts())
+            each = np.unique(numbers * HASHED + cells % HASHED)
+            row[-HASHED:] += np.bincount(each % HASHED, minlength=HASHED)
         for leaves in outputs.leaves if outputs.structured else ():
             row[-HASHED:][_leaf_cells(leaves)] += 1
         runs[i] = max(1, len(outputs))

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from traceback import clear_frames
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 CALLERS = (__name__, "dpassay.audit.targets", "dpassay.audit.seeding")  # of mechanisms: left out of tracebacks
 # What nearly every run gives: to find out by `inspect` that it cannot be awaited takes longer than many a run.
+_SHOWN = {float, int, bool, str, bytes, type(None), np.float64, np.int64}
 _FINISHED = {float, int, bool, str, list, tuple, dict, type(None), np.ndarray, np.float64, np.int64, Failure}
 
 
@@ -52,9 +55,15 @@ def failure(error: BaseException) -> Failure:
     clear_frames(below)
     error = error.with_traceback(below)
     try:
-        return Failure(type(error).__name__[:80], str(error)[:200], error)
+        return Failure(type(error).__name__[:80], str(error)[:200], error, _attributes(error))
     except Exception:  # even an exception's str may fail
         return Failure(type(error).__name__[:80], error=error)
+
+
+def _attributes(error: BaseException) -> str:
+    """The attributes that an exception was given, as text: those whose repr runs no code of others."""
+    plain = {name: value for name, value in vars(error).items() if type(value) in _SHOWN}
+    return " ".join(f"{name}={value!r}" for name, value in plain.items())[:200]
 
 
 def awaited(value: Any) -> Any:
@@ -92,6 +101,46 @@ def _loop() -> AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="dpassay async", daemon=True).start()
     return loop
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_loop.cache_clear)  # a copy of the process has no threads but its own
+
+
+def returns_nothing(subject: object) -> bool:
+    """Whether every path through a Python function returns None, which suggests a missing `return`.
+
+    >>> returns_nothing(lambda x: None), returns_nothing(lambda x: x if x else None), returns_nothing(print)
+    (True, False, False)
+    """
+    function = subject if inspect.isroutine(subject) else getattr(type(subject), "__call__", None)  # noqa: B004
+    code = getattr(inspect.unwrap(function) if callable(function) else None, "__code__", None)
+    if code is None or inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        return False
+    import dis
+
+    steps = list(dis.get_instructions(code))
+    constants = [at.argval for at in steps if at.opname == "RETURN_CONST"]  # since Python 3.12
+    values = [
+        before.argval if before.opname == "LOAD_CONST" and not at.is_jump_target else before
+        for before, at in pairwise(steps)
+        if at.opname == "RETURN_VALUE"
+    ]
+    return all(value is None for value in (*constants, *values))
+
+
+def answers(mechanism: Any) -> bool:
+    """Whether the mechanism is Python code that returns something other than None on some path.
+
+    >>> from dpassay.audit.targets import as_mechanism
+    >>> answers(as_mechanism(lambda x: x if x else None)), answers(as_mechanism(lambda x: None)), answers(print)
+    (True, False, False)
+    """
+    if hasattr(mechanism, "mechanism"):  # a wrapper
+        return answers(mechanism.mechanism)
+    function = getattr(mechanism, "function", getattr(mechanism, "sample", mechanism))
+    called = function if inspect.isroutine(function) else getattr(type(function), "__call__", None)  # noqa: B004
+    return hasattr(called, "__code__") and not returns_nothing(function)
 
 
 def adapted(thing: Any) -> Mechanism | None:

@@ -9,8 +9,8 @@ import numpy as np
 from dpassay.adapters import adapted
 from dpassay.adapters.base import Adapted
 from dpassay.audit.candidate_pairs import input_sets, region_of, shown
-from dpassay.audit.decision_rule import Hypothesis
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
+from dpassay.audit.expected_power import Hypothesis
 from dpassay.audit.experiment import Experiment
 from dpassay.audit.hostile_inputs import hostile_pairs
 from dpassay.audit.options import INPUT_SOURCES, AuditOptions
@@ -40,6 +40,7 @@ class Question:
     input_sets: list[tuple[Any, ...]]  # the pairs that may be audited, or a single set of M candidates
     region: Region | None
     options: AuditOptions
+    outside: tuple[tuple[Any, Any], ...] = ()  # hostile pairs that the claim is not known to cover
 
     @property
     def many(self) -> bool:
@@ -103,19 +104,23 @@ def resolve(subject: Any, options: AuditOptions) -> tuple[Question, str]:
         source = known.source(asked.epsilon, runs=True)
     words = [] if options.vocabulary is None else read_vocabulary(options.vocabulary)
     sets = input_sets(mechanism, neighbours, sources, words, options.odd_words)
-    if options.hostile:
-        sets += _hostile(mechanism, sets, neighbours, options.seed)
-    return Question(mechanism, name, source, guarantee, neighbours, sets, region, options), note
+    hostile = _hostile(mechanism, sets, neighbours, options.seed) if options.hostile else []
+    stated = options.neighbours is not None or options.text is not None or (claim is not None and claim.neighbours)
+    sets, outside = (sets + hostile, ()) if stated else (sets, tuple(hostile))
+    return Question(mechanism, name, source, guarantee, neighbours, sets, region, options, outside), note
 
 
 def _hostile(
     mechanism: Mechanism, sets: list[tuple[Any, ...]], neighbours: Neighbours, seed: int
-) -> list[tuple[Any, ...]]:
-    """The first input paired with hostile ones that are its neighbours, without those that the mechanism refuses."""
+) -> list[tuple[Any, Any]]:
+    """The first input paired with hostile ones that are its neighbours, without those that the mechanism refuses.
+
+    They count if the relation was stated. Otherwise the claim is about the stated inputs, and these lie outside it.
+    """
     if isinstance(mechanism, Pipeline) or len(sets[0]) > 2:
         raise InputError("hostile inputs are for code that is run on pairs: leave hostile out")
     known = [shown(y, 10**6) for _, y in sets]
-    found: list[tuple[Any, ...]] = []
+    found: list[tuple[Any, Any]] = []
     rng = np.random.default_rng(seed)
     with np.errstate(all="ignore"), catch_warnings():
         simplefilter("ignore")

@@ -5,26 +5,38 @@ Nothing that a file names is run: a pipeline is parsed from its text, and any ot
 
 import secrets
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dpassay.audit.batches import known_independent
+from dpassay.audit.candidate_pairs import check_inputs, check_neighbours, shown
 from dpassay.audit.checkpoint import GameRecord, Journal, game_of, inputs_of, load
-from dpassay.audit.decision_rule import Hypothesis
+from dpassay.audit.data_sets import why_not_records
+from dpassay.audit.decision_rule import DecisionRule, resolution_of
 from dpassay.audit.distinguishers.base import Bits
+from dpassay.audit.distinguishers.boosted_tables import uses_float_bits
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
+from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
+from dpassay.audit.expected_power import Hypothesis
 from dpassay.audit.experiment import TRUST, TRUST_IN_DISTRIBUTION, Experiment, Game, Round, rejected
+from dpassay.audit.outputs import read
 from dpassay.audit.seeding import seed_all
 from dpassay.audit.sequential import anytime, run_task, tasks_of
-from dpassay.audit.targets import as_mechanism, describe
+from dpassay.audit.targets import as_mechanism, describe, draw
+from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 from dpassay.evidence.verifier import Verification
 from dpassay.pipeline.mechanism import Mechanism
 from dpassay.pipeline.parser import parse
+from dpassay.pipeline.pipeline import Pipeline
 
+GLANCE = 64  # outputs of each input that show how large a rule's scores are
+FINEST = 1e-3  # of the resolution that these suggest
 LONGER = 4  # a fresh game may take this many times the runs of the recorded one
 
 
@@ -57,15 +69,72 @@ def replay(
     record = journal.witness or journal.main
     if record is None or not record.epochs:
         raise InputError(f"{path} has no game to replay: the audit ended before one began")
+    covered = list(_covered(journal, record, subject))
+    if not all(holds for holds, _ in covered):  # what is not about the claim is not run
+        return _verification(journal, covered)
     experiment = _experiment(journal, record, subject)
     own = () if guesser is None else (CustomDistinguisher(guesser),)
     game = game_of(record, experiment.distributions(), (*own, *experiment.at_hand()))
-    checks = list(_recorded(journal, record, experiment, game))
+    checks = [*covered, *_admissible(experiment, game), *_recorded(journal, record, experiment, game)]
     if journal.verdict == "refuted":
         checks.append(_fresh(record, experiment, game, secrets.randbits(32) if seed is None else seed))
+    return _verification(journal, checks)
+
+
+def _verification(journal: Journal, checks: Sequence[tuple[bool, str]]) -> Verification:
     claim = f"epsilon {journal.asked.epsilon:g}" + (f", delta {journal.asked.delta:g}" if journal.asked.delta else "")
     established, failures = (tuple(said for holds, said in checks if holds is wanted) for wanted in (True, False))
     return Verification(journal.verdict, claim, established, failures)
+
+
+def _covered(journal: Journal, record: GameRecord, subject: Mechanism) -> Iterator[tuple[bool, str]]:
+    """Whether the claim covers the recorded inputs: they are neighbours, as far as that can be seen from them."""
+    inputs, pipeline = inputs_of(record), subject if isinstance(subject, Pipeline) else None
+    names = " and ".join(shown(x) for x in inputs[:2]) if len(inputs) == 2 else f"{len(inputs)} candidates"
+    try:
+        relation = Neighbours(journal.asked.neighbours)
+        check_inputs(inputs)
+        check_neighbours(inputs, relation, pipeline)
+        unlike = next(filter(None, (why_not_records(x, y, relation) for x, y in combinations(inputs, 2))), "")
+        if pipeline is None and unlike:
+            raise InputError(f"{names} are not neighbours: {unlike}")
+    except InputError as error:
+        if any(getattr(stage, "name", "") == "encode" for stage in getattr(pipeline, "stages", ())) and any(
+            isinstance(x, str) for x in inputs
+        ):
+            raise InputError(f"the audit cannot be replayed from its file: {error}") from None
+        yield False, f"the claim does not cover the recorded inputs: {error}"
+        return
+    seen = pipeline is not None or relation.kind == "any" or relation.kind.startswith("word")
+    yield True, f"the inputs {names} are {'' if seen else 'taken for '}neighbours: {relation}"
+
+
+def _admissible(experiment: Experiment, game: Game) -> Iterator[tuple[bool, str]]:
+    """Whether the recorded rules may decide about this mechanism; none of them is chosen here."""
+    rules = [one.rule for one in game.evidence]
+    if not known_independent(experiment.mechanism) and not all(one.singly for one in game.evidence):
+        yield False, "the recorded runs were made in batches, whose rows may depend on each other"
+    if any(one.counts.sides != one.rule.initial_counts(0.0).sides for one in game.evidence):
+        yield False, "a rule is recorded as naming fewer inputs than it does"
+    if isinstance(experiment.mechanism, Pipeline):
+        why = next(filter(None, (_why_not_for_formula(experiment, rule) for rule in rules)), "")
+        if why or not game.replays:
+            yield False, why or "a pipeline is replayed with its seed, and the file says that it cannot be"
+    best = game.best(experiment.hypothesis)
+    yield True, f"the rule is the recorded one, {best.rule.describe()}"
+
+
+def _why_not_for_formula(experiment: Experiment, rule: DecisionRule) -> str:
+    """Why a rule says nothing about a formula: it may see how floating-point numbers are rounded."""
+    found = rule.distinguisher
+    if experiment.bits != "no" or uses_float_bits(found.to_data()):
+        return "a rule examines the bit patterns of floats, and the claim is about a formula"
+    if experiment.distributions() is not None and not isinstance(found, LikelihoodRatio | CustomDistinguisher):
+        return "a rule does not use the pipeline's distribution, which is known"
+    streams = experiment.paired_streams(0)
+    drawn = [draw(experiment.mechanism, x, GLANCE, rng) for x, rng in zip(experiment.inputs, streams, strict=True)]
+    coarse = resolution_of([found.score(read(batch)) for batch in drawn])
+    return "" if rule.resolution >= FINEST * coarse else "a rule's scores are so fine that they show rounding errors"
 
 
 def _subject(journal: Journal, mechanism: Any) -> Mechanism:
@@ -129,7 +198,8 @@ def _fresh(record: GameRecord, experiment: Experiment, recorded: Game, seed: int
     best = recorded.best(experiment.hypothesis)
     learnt = best.learnt_from or experiment.distributions() is None
     expected = best.rule.initial_counts(TRUST if learnt else TRUST_IN_DISTRIBUTION)
-    game = Game([Round(best.rule, expected, 0, 10**15, best.singly or best.screening, rows=best.rows)])
+    singly = best.singly or best.screening or not known_independent(experiment.mechanism)
+    game = Game([Round(best.rule, expected, 0, 10**15, singly, rows=best.rows)])
     most = max(2000, LONGER * recorded.totals()[2])
     for _ in anytime(replace(experiment, seed=seed), game, most, record.alpha):
         pass

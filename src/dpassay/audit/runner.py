@@ -11,11 +11,14 @@ from typing import Any
 
 from dpassay.audit import float_artifacts
 from dpassay.audit.batches import known_independent
+from dpassay.audit.candidate_pairs import shown
 from dpassay.audit.experiment import COMPARE, Game, GameResult, against_distribution, bound, rejected, stream
 from dpassay.audit.inference import AlphaBudget
+from dpassay.audit.isolation import Watch, watching
 from dpassay.audit.offers import misnamed
 from dpassay.audit.options import AuditOptions, show_options
 from dpassay.audit.pair_search import search
+from dpassay.audit.python_objects import answers
 from dpassay.audit.question import Question, resolve
 from dpassay.audit.saving import AuditFile, AuditState
 from dpassay.audit.sequential import ALONE, MOST_ALONE, TaskRunner, anytime, fixed, in_this_process
@@ -28,10 +31,11 @@ from dpassay.audit.verdict import conclude, is_refuted
 from dpassay.errors import ONLY_NONE, InputError, MechanismError, harmless
 from dpassay.evidence.verdict import Verdict
 
-DISTRIBUTION_SHARE, ARTIFACTS_SHARE, BATCHES_SHARE = 0.1, 0.01, 0.05  # of the error probability
+DISTRIBUTION_SHARE, ARTIFACTS_SHARE, BATCHES_SHARE, OUTSIDE_SHARE = 0.1, 0.01, 0.05, 0.1  # of the error probability
+OUTSIDE_RUNS = 0.2  # of the runs, for inputs that the claim is not known to cover
 AGAIN = 4_000  # runs after a refutation, at least, that show how wrong the claim is…
 AGAIN_ALONE = 1_000  # …and if each call gives one output: such calls may be slow
-BATCHES = "a bound from batches"
+BATCHES, OUTSIDE = "a bound from batches", "inputs outside the claim"
 GAME, DISTRIBUTION, ARTIFACTS = "the guessing game", "the sampler against its distribution", "the last bits of floats"
 
 
@@ -83,16 +87,20 @@ class _Audit:
     def __init__(
         self, question: Question, note: str, run_tasks: TaskRunner, workers: Callable[[], str] | None = None
     ) -> None:
-        self.question, self.options = question, question.options
+        self.outside_runs = int(OUTSIDE_RUNS * question.options.runs) if question.outside else 0
+        options = replace(question.options, runs=question.options.runs - self.outside_runs)
+        self.question, self.options = replace(question, options=options), options
         self.run_tasks, self.workers = run_tasks, workers
         self.budget = AlphaBudget(self.options.alpha)
         alphas = self._shares()
         self.distribution_alpha, self.artifacts_alpha = alphas[DISTRIBUTION], alphas[ARTIFACTS]
+        self.outside_alpha = alphas[OUTSIDE]
         self.state = AuditState(alphas[GAME], alphas[BATCHES], Game(kept=[[] for _ in question.input_sets[0]]))
         self.warnings = [said for said in (note, misnamed(question.mechanism)) if said]
         self.interrupted = self.out_of_time = False
-        self.file = AuditFile(question)
-        if self.options.resume:
+        self.watch = Watch()
+        self.file = AuditFile(self.question)
+        if self.options.resume and self.file.begun:
             self._resume()
 
     def _shares(self) -> dict[str, float]:
@@ -110,8 +118,9 @@ class _Audit:
         artifacts = ARTIFACTS_SHARE if looks else 0.0
         alone = one_at_a_time(question.mechanism) or known_independent(question.mechanism)
         batches = 0.0 if alone or options.runs <= (MOST_ALONE if options.fixed else ALONE) else BATCHES_SHARE
-        game = 1.0 - distribution - artifacts - batches - (SHRINK_SHARE if can_shrink(question) else 0.0)
-        shares = {GAME: game, DISTRIBUTION: distribution, ARTIFACTS: artifacts, BATCHES: batches}
+        outside = OUTSIDE_SHARE if question.outside else 0.0
+        game = 1.0 - distribution - artifacts - batches - outside - (SHRINK_SHARE if can_shrink(question) else 0.0)
+        shares = {GAME: game, DISTRIBUTION: distribution, ARTIFACTS: artifacts, BATCHES: batches, OUTSIDE: outside}
         return {what: self.budget.take(what, share) if share else 0.0 for what, share in shares.items()}
 
     def _resume(self) -> None:
@@ -120,8 +129,8 @@ class _Audit:
         if state.alpha != dict(self.budget.entries)[GAME]:  # it was begun with other options, and keeps its share
             self.budget.entries, state.batches_alpha, state.shrunk = [(GAME, state.alpha)], 0.0, True
         self.distribution_alpha = 0.0  # the outputs to compare with the distribution are gone
-        self.artifacts_alpha = 0.0  # and there is α for only one look at artefacts
-        self.warnings += [state.artifacts] if state.artifacts else []
+        self.artifacts_alpha = self.outside_alpha = 0.0  # and there is α for only one look at artefacts and outside
+        self.warnings += [said for said in (state.artifacts, state.restarted) if said]
         self.warnings.append(
             f"{state.game.runs:,} of these runs come from {self.file.path}; start again if the mechanism has changed."
         )
@@ -129,7 +138,7 @@ class _Audit:
     def verdict(self) -> Verdict:
         """Run all phases; an interruption, or the end of the time, keeps the results so far."""
         try:
-            with time_budget(self.options.seconds):
+            with time_budget(self.options.seconds), watching(self.watch):
                 self._phases()
         except KeyboardInterrupt:
             self.interrupted = True
@@ -141,15 +150,21 @@ class _Audit:
                 raise
             self.file.save(self.state, "unfinished")
             raise MechanismError(f"{error}\n{self._kept()}") from error.__cause__  # the mechanism's own, if it raised
-        if only_none(self.state.game.shown) and not is_refuted(self.question, self.state):
+        if self._gave_only_none():
             raise MechanismError(ONLY_NONE)
         # Problems that were recovered from.
-        notes: list[str] = getattr(self.question.mechanism, "notes", list)()
+        notes: list[str] = [*getattr(self.question.mechanism, "notes", list)(), *self.watch.notes()]
         warnings = (*self.warnings, *(harmless(note[:1].upper() + note[1:]) for note in notes))
         result = conclude(self.question, self.state, self.budget, self.interrupted, warnings)
         unfinished = self.interrupted or (self.out_of_time and result.word == "open")
         self.file.save(self.state, "unfinished" if unfinished else result.word)
         return result
+
+    def _gave_only_none(self) -> bool:
+        """Whether all outputs were None, as far as they were kept, and the code may have forgotten its `return`."""
+        game = self.state.game
+        seen = [*game.shown, *(outputs for batches in game.kept for outputs in batches)]
+        return only_none(seen) and not answers(self.question.mechanism) and not is_refuted(self.question, self.state)
 
     def _phases(self) -> None:
         inputs = self._find_inputs()
@@ -162,6 +177,8 @@ class _Audit:
             self._look_for_artifacts(inputs, left)
         if self.distribution_alpha:
             self._compare_with_distribution(inputs)
+        if self.outside_alpha:
+            self._look_outside()
 
     def _out_of_time(self) -> None:
         self.out_of_time = True
@@ -181,12 +198,15 @@ class _Audit:
             return counts + " With save=FILE such counts are kept, and resume=True continues from them."
         return counts + f" They are kept in {self.file.path}; resume=True continues from them."
 
-    def _tell(self, spent: int, note: str) -> None:
+    def _tell(self, spent: int, note: str, of: int | None = None) -> None:
         """Report progress, and save the audit if its file is due."""
         self.state.spent = spent
         if self.options.progress is not None:
-            self.options.progress(spent, self.options.runs, note)
+            self.options.progress(spent, of or self.options.runs, note)
         self.file.save_if_due(self.state)
+
+    def _announce(self, runs: int) -> None:
+        self.file.announce(self.state, runs)
 
     def _find_inputs(self) -> tuple[Any, ...]:
         """The inputs of the main game: the most promising pair."""
@@ -216,6 +236,8 @@ class _Audit:
 
     def _test(self, inputs: tuple[Any, ...], left_over: int) -> None:
         state, game = self.state, self.state.game
+        if self.question.guarantee.delta and self.question.pipeline is None:
+            game.announce = self._announce
         experiment = self.question.experiment(inputs, 0)
         budget = self.options.runs - state.searched - left_over
         if self.options.fixed:
@@ -236,16 +258,16 @@ class _Audit:
         """
         options, state, game = self.options, self.state, self.state.game
         state.refuted_after = state.refuted_after or game.runs
-        if options.fixed or options.until_refuted:
+        if options.fixed or options.until_refuted or state.shrunk:
             return
         experiment, longer = self.question.experiment(inputs, 0), replace(game, rounds=list(game.rounds))
         before, once, spent = game.runs, state.refuted_after, state.spent
         again = max(once, AGAIN_ALONE if one_at_a_time(self.question.mechanism) else AGAIN)
+        most = min(options.runs - state.searched, once + again)
         try:
-            for _ in anytime(
-                experiment, longer, min(options.runs - state.searched, once + again), None, self.run_tasks
-            ):
-                self._tell(state.searched + longer.runs, "refuted; finding out how wrong the claim is")
+            for _ in anytime(experiment, longer, most, None, self.run_tasks):
+                said = "refuted; finding out how wrong the claim is"
+                self._tell(state.searched + longer.runs, said, state.searched + most)
         except MechanismError as error:
             self.warnings.append(f"The claim was refuted; in a later run the mechanism failed: {error}"[:500])
         finally:
@@ -276,6 +298,39 @@ class _Audit:
         for runs, state.artifacts in float_artifacts.look(self.question, inputs, most, self.artifacts_alpha):
             self._tell(before + runs, "looking at the last bits")
         self.warnings += [state.artifacts] if state.artifacts else []
+
+    def _look_outside(self) -> None:
+        """Whether hostile inputs that the claim is not known to cover are distinguished, which gives a warning."""
+        question, before = self.question, self.state.spent
+        options = replace(
+            self.options,
+            runs=max(1, self.outside_runs),
+            alpha=self.outside_alpha,
+            until_refuted=True,
+            fixed=False,
+            shrink=False,
+            bits=False,
+            save=None,
+            resume=False,
+            time=None,
+            progress=None,
+        )
+        pairs: list[tuple[Any, ...]] = list(question.outside)
+        there = _Audit(replace(question, input_sets=pairs, outside=(), options=options), "", self.run_tasks)
+        try:
+            there._phases()
+        except MechanismError as error:
+            self.warnings.append(f"On inputs outside the claim the mechanism failed: {error}"[:500])
+        self._tell(before + there.state.spent, "looking outside the claim")
+        if not is_refuted(there.question, there.state):
+            return
+        assert there.state.inputs is not None
+        x, y = (shown(one, 60) for one in there.state.inputs)
+        self.warnings.append(
+            f"Outside the claim: the inputs {x} and {y} can be distinguished more often than {question.guarantee} "
+            f"allows (wrong with probability at most {self.outside_alpha:.3g}). The stated inputs do not include this "
+            "pair, so it refutes nothing; it would if the guarantee is meant to cover such inputs."
+        )
 
     def _compare_with_distribution(self, inputs: tuple[Any, ...]) -> None:
         """Whether the outputs that were drawn follow the declared distribution."""

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpassay.audit import checkpoint
-from dpassay.audit.experiment import Game, GameResult
+from dpassay.audit.experiment import Game, GameResult, rejected
 from dpassay.audit.question import Question
 from dpassay.audit.targets import describe
 from dpassay.core.json import plain
 from dpassay.errors import InputError
 
+AHEAD = 16  # runs are announced this part of all earlier runs ahead
 MOST_TIME = 0.05  # fraction of the time spent on writing the file, at most
 
 
@@ -31,6 +32,8 @@ class AuditState:
     spent: int = 0
     searched: int = 0
     artifacts: str = ""  # the warning about floating-point artefacts
+    announced: int = 0  # runs of the main game that may have been begun, if δ > 0
+    restarted: str = ""  # the warning that the audit was killed while it ran
 
 
 class AuditFile:
@@ -42,8 +45,13 @@ class AuditFile:
         if self.path is not None and self.path.exists() and not question.options.resume:
             raise InputError(f"{self.path} already exists: resume=True continues it; or save to another file")
 
-    def save(self, state: AuditState, word: Any) -> None:
-        """Write the audit as it is now."""
+    @property
+    def begun(self) -> bool:
+        """Whether there is something to continue."""
+        return self.path is not None and self.path.exists()
+
+    def save(self, state: AuditState, word: Any, *, running: bool = False) -> None:
+        """Write the audit as it is now; `running` if it goes on, so that later runs are lost if it is killed."""
         if self.path is None:
             return
         begun = time.monotonic()
@@ -58,6 +66,8 @@ class AuditFile:
             bits=state.artifacts,
             refuted_after=state.refuted_after,
             attempts=state.attempts,
+            running=running,
+            announced=state.announced,
         )
         checkpoint.save(journal, self.path)
         self.saved = time.monotonic()
@@ -66,7 +76,16 @@ class AuditFile:
     def save_if_due(self, state: AuditState) -> None:
         """Write the audit as it is now, unless that was done a moment ago."""
         if self.path is not None and time.monotonic() - self.saved > self.cost / MOST_TIME:
-            self.save(state, "unfinished")
+            self.save(state, "unfinished", running=True)
+
+    def announce(self, state: AuditState, runs: int) -> None:
+        """Write how many runs there will be before they are made: after a kill all of these count as wrong guesses.
+
+        That is needed if δ > 0 and the mechanism's own draws may kill the process.
+        """
+        if self.path is not None and runs > state.announced:
+            state.announced = runs + runs // AHEAD
+            self.save(state, "unfinished", running=True)
 
     def resume(self, state: AuditState) -> None:
         """Restore the state of the audit in the file."""
@@ -95,7 +114,23 @@ class AuditFile:
         state.artifacts, state.searched = found.bits, found.searched
         state.refuted_after, state.attempts = found.refuted_after, found.attempts
         state.shrunk = found.verdict == "refuted"
+        if found.running and self.question.pipeline is None:
+            self._restart(state, found.announced)
         state.spent = found.runs if state.shrunk else state.searched + state.game.runs
+
+    def _restart(self, state: AuditState, announced: int) -> None:
+        """Continue an audit that was killed: no lost task is repeated with the same coins.
+
+        Its outputs would be conditioned on not killing the process. What was refuted stays refuted, and no smaller
+        pair is looked for.
+        """
+        question = self.question
+        refuted = rejected(state.game, question.hypothesis, state.alpha, question.options.fixed)
+        lost = max(0, announced - state.game.runs) if question.guarantee.delta and not refuted else 0
+        state.game.restart(lost)
+        state.shrunk = state.shrunk or refuted
+        counted = f", and {lost:,} runs that may have been made by then count as wrong guesses" if lost else ""
+        state.restarted = f"The audit was killed while it ran. What it had not saved is not used{counted}."
 
 
 def _asked(question: Question) -> checkpoint.Asked:

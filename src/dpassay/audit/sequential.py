@@ -36,7 +36,7 @@ from dpassay.audit.kernels import for_kernels, guesses_by_kernel
 from dpassay.audit.outputs import Outputs, join, part, read
 from dpassay.audit.targets import draw, draw_each, one_at_a_time
 from dpassay.audit.timing import OutOfTime, check_time
-from dpassay.audit.training import FEWEST_RUNS, TRAININGS, TrainingResult, learn_rule, learn_well, room_for
+from dpassay.audit.training import FEWEST_RUNS, MOST_LEARNT, TRAININGS, TrainingResult, learn_rule, learn_well, room_for
 from dpassay.errors import MechanismError
 from dpassay.pipeline.mechanism import HasDistribution, Redrawn
 
@@ -207,7 +207,7 @@ def fixed(experiment: Experiment, game: Game, budget: int, run_tasks: TaskRunner
     if game.runs < budget and not game.rounds[-1].screening:
         first = game.rounds[-1]
         expected = replace(first.counts, right=0, wrong=0, runs=0, second=(0, 0, 0))
-        game.rounds.append(Round(first.rule, expected, 0, budget - game.runs, rows=first.rows, screening=True))
+        game.begin(Round(first.rule, expected, 0, budget - game.runs, rows=first.rows, screening=True))
         yield from _counted(experiment, game, upcoming(experiment, game, budget, growing=False), run_tasks)
 
 
@@ -222,7 +222,7 @@ def _look_closer(experiment: Experiment, game: Game, needed: float) -> None:
     missing = needed - game.log_evidence(experiment.hypothesis)
     length = int(max(FEWEST_ALONE, ENOUGH * found.counts.runs * missing / promised))
     seen = replace(found.rule, right=found.rule.right + found.counts.right, wrong=found.rule.wrong + found.counts.wrong)
-    game.rounds.append(Round(found.rule, seen.initial_counts(TRUST), 0, length, singly=True, rows=found.rows))
+    game.begin(Round(found.rule, seen.initial_counts(TRUST), 0, length, singly=True, rows=found.rows))
 
 
 def _alone(experiment: Experiment, singly: bool) -> bool:
@@ -247,10 +247,9 @@ def tasks_of(game: Game, place: int) -> Iterator[Task]:
     """The tasks that a round has had, except aborted ones."""
     before, number = sum(e.finished for e in game.rounds[:place]), 0
     for size, times in game.rounds[place].sizes:
-        for _ in range(times):
-            if size:
-                yield Task(place, number, size, before)
-            number, before = number + 1, before + size
+        for k in range(times if size else 0):
+            yield Task(place, number + k, size, before + k * size)
+        number, before = number + times, before + times * size
 
 
 def _counted(experiment: Experiment, game: Game, tasks: Iterator[Task], run_tasks: TaskRunner) -> Iterator[Game]:
@@ -259,10 +258,10 @@ def _counted(experiment: Experiment, game: Game, tasks: Iterator[Task], run_task
     A task that the mechanism aborted is not run again with the same coins: outputs that do not abort it would become
     too frequent. The next task has other coins; if δ > 0, all guesses of this one count as wrong. The same applies to
     tasks in progress when the time is over, or at Ctrl-C, which is pressed when something hangs; unless the seed gives
-    the same outputs again.
+    the same outputs again. For a process that was killed see `Game.restart` (docs/proofs/anytime.md, point 10).
     """
     under_way: deque[Task] = deque()
-    outcomes = run_tasks(experiment, game.rounds[-1], _noted(tasks, under_way), game.kept)
+    outcomes = run_tasks(experiment, game.rounds[-1], _noted(tasks, under_way, game), game.kept)
     with closing(outcomes):  # type: ignore[type-var]
         try:
             for task, outcome in outcomes:
@@ -280,9 +279,11 @@ def _counted(experiment: Experiment, game: Game, tasks: Iterator[Task], run_task
             raise
 
 
-def _noted(tasks: Iterator[Task], under_way: deque[Task]) -> Iterator[Task]:
+def _noted(tasks: Iterator[Task], under_way: deque[Task], game: Game) -> Iterator[Task]:
     for task in tasks:
         under_way.append(task)
+        if game.announce is not None:
+            game.announce(game.runs + sum(one.size for one in under_way))
         yield task
 
 
@@ -328,7 +329,7 @@ def _begin_round(experiment: Experiment, game: Game, budget: int, alone: bool) -
         game.batches = UNCONFIRMED
     size = max(FIRST_ROUND, FEWEST_EACH * len(experiment.inputs)) * (8 if experiment.bits == "only" else 1)
     learnt = number - closer - sum(map(likeness.is_by_likeness, game.rounds[:1]))
-    size = min(int(size * GROWTH**learnt), MOST_ROWS, max(left // 4, min(left, 32)))
+    size = min(int(size * GROWTH**learnt), MOST_LEARNT, max(left // 4, min(left, 32)))
     had, full = _at_hand(game, size) if game.rounds else ([], False)
     late = bool(had) and _batches_are_due(experiment, game)
     first, place = (not number or late) and not game.batches, TRAININGS * game.lost + number
@@ -342,7 +343,7 @@ def _begin_round(experiment: Experiment, game: Game, budget: int, alone: bool) -
     training = replace(training, cost=training.cost + glance)
     size, tested = sum(map(len, had)) or size, sum(counts.runs for counts in game.counts)
     length, left = int((GROWTH - 1) * size), budget - game.runs - training.cost
-    last = training.exact or full or size >= MOST_ROWS or left - length < WORTHWHILE * size
+    last = training.exact or full or size >= MOST_LEARNT or left - length < WORTHWHILE * size
     length, unknown = budget if last else length, _alone(experiment, training.singly)
     alone = unknown and (alone or tested < ALONE)
     length = min(length, max(ALONE - tested, FEWEST_ALONE)) if alone and last else length
@@ -391,4 +392,4 @@ def _add_round(
         return
     counts = training.rule.initial_counts(TRUST_IN_DISTRIBUTION if training.exact else TRUST)
     singly, rows = training.singly or alone, training.rows
-    game.rounds.append(Round(training.rule, counts, training.cost, length, singly, rows=rows, screening=screening))
+    game.begin(Round(training.rule, counts, training.cost, length, singly, rows=rows, screening=screening))

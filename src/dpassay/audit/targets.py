@@ -17,12 +17,12 @@ from weakref import WeakSet
 import numpy as np
 
 from dpassay.adapters import adapted as library_object
-from dpassay.audit.common_numbers import next_run
+from dpassay.audit.isolation import CallGenerators, called, one_output, runs_elsewhere
 from dpassay.audit.outputs import only_output
 from dpassay.audit.python_objects import adapted, attempt, awaited, failure
 from dpassay.audit.timing import check_time
 from dpassay.errors import DpassayError, InputError, MechanismError
-from dpassay.pipeline.mechanism import HasDistribution, Mechanism, Redrawn, check_number
+from dpassay.pipeline.mechanism import HasDistribution, Mechanism, Redrawn
 from dpassay.pipeline.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -63,7 +63,6 @@ class Adapted:
         return [self._one(x, rng) for _ in range(n)]
 
     def _one(self, x: Any, rng: np.random.Generator) -> Any:
-        next_run(rng)
         return attempt(self.function, *(x, rng)[: self.parameters])
 
 
@@ -169,7 +168,7 @@ def draw(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) -> Any:
     A batch that raises is redrawn one by one, and returned as `Redrawn`: see there before counting.
 
     >>> draw(as_mechanism(lambda x, n, rng: x + rng.integers(0, 2, n)), 5, 3, np.random.default_rng(0))
-    array([6, 6, 6])
+    array([5, 6, 6])
     >>> draw(as_mechanism(lambda x, n, rng: [x]), 5, 3, np.random.default_rng(0))
     Traceback (most recent call last):
     ...
@@ -180,9 +179,11 @@ def draw(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) -> Any:
     _check_signature(mechanism)
     if n == 0:
         return []
+    if one_at_a_time(mechanism) and not runs_elsewhere(mechanism):
+        return draw_singly(mechanism, x, n, rng)
     check_time()
     try:
-        batch = awaited(mechanism.sample(x, n, rng))
+        batch = called(mechanism, x, n, rng)
     except DpassayError:
         raise
     except MemoryError as error:
@@ -191,7 +192,7 @@ def draw(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) -> Any:
         if n == 1:
             return [failure(error)]
         return Redrawn(draw_singly(mechanism, x, n, rng))
-    return _counted(batch, n)
+    return batch
 
 
 def draw_singly(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) -> list[Any]:
@@ -214,14 +215,10 @@ def draw_each(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Genera
     at_once = getattr(mechanism, "sample_each", None)
     if at_once is not None:
         return list(at_once(inputs, rng))
-    return [attempt(_one, mechanism, x, rng) for x in inputs]
-
-
-def _one(mechanism: Mechanism, x: Any, rng: np.random.Generator) -> Any:
-    next_run(rng)
-    batch = mechanism.sample(x, 1, rng)
-    ready = type(batch) is np.ndarray and batch.shape[:1] == (1,)  # the usual case, which needs no further checks
-    return only_output(batch if ready else _counted(awaited(batch), 1))
+    if isinstance(mechanism, Pipeline):
+        return [attempt(lambda x: only_output(called(mechanism, x, 1, rng)), x) for x in inputs]
+    calls = CallGenerators(rng)
+    return [attempt(one_output, mechanism, x, calls) for x in inputs]
 
 
 def one_at_a_time(mechanism: Any) -> bool:
@@ -353,26 +350,6 @@ def _check_signature(mechanism: Mechanism) -> None:
         ) from None
     if not own:
         _FITTING.add(type(mechanism))
-
-
-def _counted(batch: Any, n: int) -> Any:
-    """The batch itself, if it is one of n outputs; a tensor as an array, the rows of a data frame as dicts."""
-    module, name = type(batch).__module__.partition(".")[0], type(batch).__name__
-    if module == "torch" and hasattr(batch, "detach") and batch.ndim:
-        plain = batch.detach().cpu()
-        batch = (plain.float() if "bfloat16" in str(plain.dtype) else plain).numpy()
-    elif module == "pandas" and name in ("Series", "DataFrame"):
-        batch = batch.to_dict("records") if name == "DataFrame" else batch.tolist()
-    if isinstance(batch, list | tuple) or (isinstance(batch, np.ndarray) and batch.ndim):
-        check_number(len(batch), n, "sample(x, n, rng) must return n, along an array's first axis or as a list")
-        return batch
-    if batch is None:
-        raise MechanismError("the mechanism returned None instead of a batch of outputs: did you forget `return`?")
-    kind = f"{type(batch).__module__}.{type(batch).__qualname__}".removeprefix("builtins.")
-    raise InputError(
-        f"the mechanism gave a value of type {kind} where a batch was asked for: sample(x, n, rng) must return a "
-        "numpy array or a tensor whose first axis is n, a data frame of n rows, or a list of n outputs"
-    )
 
 
 def _named(error: BaseException) -> str:

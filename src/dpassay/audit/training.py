@@ -5,28 +5,33 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from dpassay.audit import batches as rows_of_batches
-from dpassay.audit.common_numbers import common_numbers, in_step, next_run
 from dpassay.audit.decision_rule import DecisionRule, best_of_many, learn
 from dpassay.audit.distinguishers import fit_all
+from dpassay.audit.distinguishers.base import TrainingSet
+from dpassay.audit.distinguishers.exclusive import Exclusive
 from dpassay.audit.experiment import LEARN, MOST_ROWS, Experiment, factor_for
 from dpassay.audit.outputs import Outputs, join, part, read
+from dpassay.audit.python_objects import answers
 from dpassay.audit.targets import draw, draw_singly, one_at_a_time
 from dpassay.errors import ONLY_NONE, InputError, MechanismError
-from dpassay.pipeline.mechanism import Failure, Redrawn, Repeated
+from dpassay.pipeline.mechanism import Failure, Mechanism, Redrawn, Repeated
 from dpassay.pipeline.pipeline import Pipeline
 
 CELLS = 1 << 20  # numbers held at a time
 DISTRIBUTION_DRAWS = 60_000
 LEARNT_CELLS = 1 << 24  # numbers to learn from, at most: 128 MiB
+MOST_LEARNT = 1 << 19  # runs to learn from, at most
 UNKNOWN_WIDTH = 256  # how many numbers an output that is not numeric counts as
 GLANCE = 16  # runs of each input that show whether outputs resemble their inputs
 FEWEST_RUNS = 40  # nothing can be learnt from fewer
 MOST_CALIBRATED = 1 << 21  # runs whose scores are held to choose thresholds
+FEW = 4_000  # runs of a fixed number that are worth one training only
 SURE_FROM = 10_000  # runs of a training that may be the only one
 SURE_OF_NONE = 1_000  # outputs after which a mechanism that gave only None is not run any longer
 ALIKE = 0.95  # share of the best promise from which on inputs farther apart decide, which show more
@@ -60,10 +65,6 @@ def draw_outputs(
     parts = [
         [make(mechanism, x, small, rng) for _ in range(start // small)] for x, rng in zip(inputs, rngs, strict=True)
     ]
-    if not in_step(rngs):  # from here on they have different numbers
-        rngs = [common_numbers(rng) for rng in rngs]
-        for rng in rngs:
-            next_run(rng)
     first = [[read(batch, unknown) for batch in some] for some in parts]
     step = min(rows_at_a_time(some[0]) for some in first)
     each = min(each, max(64, cells // sum(max(1, some[0].width or UNKNOWN_WIDTH) for some in first)))
@@ -88,7 +89,7 @@ def training_outputs(
 ) -> tuple[list[Outputs], bool]:
     """Outputs to learn from, equally many of each input, and whether some batch failed and was drawn again."""
     seen, failed, _ = draw_outputs(experiment, experiment.inputs, runs, rngs, cells, singly)
-    check_alive(seen)
+    check_alive(seen, experiment.mechanism)
     return seen, failed
 
 
@@ -107,7 +108,7 @@ def first_look(experiment: Experiment, runs: int, place: int) -> FirstLook:
     """Outputs to learn from. If the rows of one batch are not independent, they are drawn again, one at a time."""
     mechanism, rngs = experiment.mechanism, experiment.paired_streams(place)
     seen, failed, first = draw_outputs(experiment, experiment.inputs, runs, rngs, LEARNT_CELLS)
-    check_alive(seen)
+    check_alive(seen, mechanism)
     cost, wrong = sum(map(len, seen)), ""
     if not (failed or one_at_a_time(mechanism) or rows_of_batches.known_independent(mechanism)):
         wrong = next(filter(None, map(_dependence, first[:2])), "")
@@ -129,14 +130,14 @@ def _dependence(batches: Sequence[Outputs]) -> str:
     return rows_of_batches.dependence(batches, np.random.default_rng(0))  # for the shuffles only
 
 
-def check_alive(seen: Sequence[Outputs]) -> None:
-    """Refuse a mechanism that fails in every run, for every input: that is no evidence."""
+def check_alive(seen: Sequence[Outputs], mechanism: Mechanism) -> None:
+    """Refuse a mechanism that fails in every run, for every input, or whose code never returns anything."""
     items = [item for outputs in seen for item in outputs.items]
     if all(outputs.numbers is None for outputs in seen) and all(isinstance(item, Failure) for item in items):
         first = items[0]
         said = f"the mechanism failed in every run, for every input: {first.kind}: {first.said}"[:500]
         raise MechanismError(said) from first.error
-    if len(items) >= SURE_OF_NONE and only_none(seen):
+    if len(items) >= SURE_OF_NONE and only_none(seen) and not answers(mechanism):
         raise MechanismError(ONLY_NONE)
 
 
@@ -153,7 +154,7 @@ def rows_at_a_time(outputs: Outputs) -> int:
 
 def room_for(outputs: Outputs, inputs: int) -> int:
     """How many such outputs of each input are kept to learn from: half the numbers that may be learnt from."""
-    return max(64, min(MOST_ROWS, LEARNT_CELLS // 2 // max(1, outputs.width or UNKNOWN_WIDTH)) // inputs)
+    return max(64, min(MOST_LEARNT, LEARNT_CELLS // 2 // max(1, outputs.width or UNKNOWN_WIDTH)) // inputs)
 
 
 @dataclass(frozen=True)
@@ -200,7 +201,7 @@ def learn_rule(
         look = first_look(experiment, runs, place)
     elif had:
         look = FirstLook(list(had), 0, any(isinstance(item, Failure) for outputs in had for item in outputs.items))
-        check_alive(look.seen)
+        check_alive(look.seen, experiment.mechanism)
     else:
         drawn, broke = training_outputs(experiment, runs, rngs, singly=singly)
         look = FirstLook(drawn, sum(map(len, drawn)), broke)
@@ -215,12 +216,17 @@ def learn_rule(
 
 
 def learn_well(experiment: Experiment, budget: int, lost: int = 0) -> TrainingResult:
-    """Learn from an eightieth of the runs. If more could help, learn from a sixteenth and calibrate on a tenth."""
+    """Learn from an eightieth of the runs. If more could help, learn from a sixteenth and calibrate on a tenth.
+
+    Where these are too few to learn from, a quarter of all runs serves for both.
+    """
     if budget < FEWEST_RUNS:
         return TrainingResult(None, 0)
     if experiment.custom is not None or experiment.distributions() is not None:
         return learn_rule(experiment, max(32, min(budget // 10, DISTRIBUTION_DRAWS)), TRAININGS * lost, first=True)
-    first = learn_rule(experiment, max(2, budget // 80), TRAININGS * lost, first=True)
+    if budget < FEW:
+        return learn_rule(experiment, max(FEWEST_RUNS // 2, budget // 4), TRAININGS * lost, first=True)
+    first = learn_rule(experiment, budget // 80, TRAININGS * lost, first=True)
     if first.rule is not None and first.rule.sure and first.cost >= SURE_FROM:
         return first
     streams, singly = experiment.paired_streams(TRAININGS * lost + 1), bool(first.batches)
@@ -240,7 +246,8 @@ def learn_well(experiment: Experiment, budget: int, lost: int = 0) -> TrainingRe
                 extrapolated.look(batch)
             yield batch
 
-    found = fit_all(seen, experiment.inputs, experiment.bits, experiment.offered())
+    rare = Exclusive.fit(TrainingSet(tuple(seen), experiment.inputs))
+    found = chain(fit_all(seen, experiment.inputs, experiment.bits, experiment.offered()), rare)
     rule = best_of_many(found, calibration(), experiment.hypothesis)
     if extrapolated is not None and extrapolated.holds_against(0.0 if rule is None else rule.expected_power):
         rule = extrapolated.checked

@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from dpassay.audit.batches import IN_BATCHES, SAID
 from dpassay.audit.experiment import bound, rejected
 from dpassay.audit.inference import (
@@ -21,6 +23,7 @@ from dpassay.core.interval import Interval, outward
 from dpassay.core.theorems import Theorem
 from dpassay.evidence.verdict import Advice, Bounds, JudgedClaim, Open, Refuted, SampledEvidence, Verdict
 
+ENOUGH_RUNS = 16  # of an input, that show whether its output changes
 PROVES_NOTHING = "Open, which proves nothing:"
 
 
@@ -58,7 +61,14 @@ def conclude(
             interrupted=interrupted,
             replays=state.game.replays and bool(getattr(question.mechanism, "replays", True)),
         ),
-        advice=Advice(warnings=(*_about_batches(question, state, refuted), *warnings, *_blind(state, interrupted))),
+        advice=Advice(
+            warnings=(
+                *_about_batches(question, state, refuted),
+                *_same_every_run(state),
+                *warnings,
+                *_blind(state, interrupted),
+            )
+        ),
     )
 
 
@@ -70,6 +80,17 @@ def _about_batches(question: Question, state: AuditState, refuted: bool) -> list
         return found
     claimed = question.guarantee.epsilon, question.guarantee.delta, len(question.input_sets[0])
     return [IN_BATCHES] if log_evidence(screening, *claimed) >= evidence_needed(state.batches_alpha) else []
+
+
+def _same_every_run(state: AuditState) -> list[str]:
+    """A warning if each input has one output of its own, which all its runs gave."""
+    keys = [np.unique(outputs.keys()) for outputs in state.game.shown if len(outputs) >= ENOUGH_RUNS]
+    if len(keys) < 2 or any(len(found) > 1 for found in keys) or len(np.unique(keys)) == 1:
+        return []
+    return [
+        "Each input gave the same output in every run: the mechanism adds no noise, or the same noise in every call "
+        "(a fixed seed, or noise that was drawn once and kept)."
+    ]
 
 
 def _bounds(question: Question, state: AuditState, refuted: bool, source: str) -> tuple[float, Interval | None]:

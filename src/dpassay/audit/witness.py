@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dpassay.audit.candidate_pairs import shown
 from dpassay.audit.decision_rule import DecisionRule
 from dpassay.audit.examples import examples, shown_apart
-from dpassay.audit.experiment import SHOWN, GameResult
+from dpassay.audit.experiment import SHOWN, GameResult, bound
 from dpassay.audit.outputs import Outputs, part
 from dpassay.audit.question import Question
 from dpassay.audit.saving import AuditState
@@ -16,6 +16,7 @@ from dpassay.evidence.sampled import Example, SampledWitness
 
 INPUTS = ("first", "second")
 LONGEST_INPUT = 200  # characters
+NO_EVENT = "none: no rule that was learnt tells these inputs apart"
 SHRUNK = "the smallest that was found to refute the claim too; event and counts below are its own"
 
 
@@ -26,9 +27,11 @@ def witness_of(question: Question, state: AuditState) -> SampledWitness | None:
     result = state.witness or GameResult(state.game, state.inputs, 0, state.alpha)
     best = result.game.best(question.hypothesis)
     some, failure, features = _for_the_reader(result.game.shown, best.rule)
+    # An event that shows nothing is not worth reading: more often than not it is chance.
+    shows = bound(result.game, question.hypothesis, result.alpha, question.options.fixed) > 0
     return SampledWitness(
         result.inputs,
-        best.rule.describe(),
+        best.rule.describe() if shows else "",
         best.counts.right,
         best.counts.wrong,
         best.counts.runs,
@@ -36,7 +39,7 @@ def witness_of(question: Question, state: AuditState) -> SampledWitness | None:
         question.options.seed,
         result.number,
         best.counts.table() if len(result.inputs) == 2 else (),
-        features,
+        features if shows else (),
         some,
         failure,
     )
@@ -67,11 +70,11 @@ def witness_rows(witness: SampledWitness, guarantee: Guarantee) -> list[tuple[st
             rows.append((INPUTS[i], words))
             outputs = [_with_guess(example) for example in witness.examples if example.input == i]
             rows += [("" if k else "gives", output) for k, output in enumerate(outputs)]
-    rows.append(("event", witness.event))
-    rows += [("weighs", "most: " + ", ".join(witness.features))] if witness.features else []
+    rows.append(("event", witness.event or NO_EVENT))
+    rows += [("weighs", "most: " + "; ".join(witness.features))] if witness.features else []
     guesses = witness.right + witness.wrong
     rows.append(("counts", f"{witness.right:,} of {guesses:,} guesses correct in {witness.runs:,} runs"))
-    rows += [("rates", _rates(witness, guarantee))] if witness.rates else []
+    rows += [("rates", _rates(witness, guarantee))] if witness.rates and witness.event else []
     return rows
 
 

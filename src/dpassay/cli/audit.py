@@ -29,6 +29,7 @@ from dpassay.cli.common import (
     Settings,
     Text,
     Url,
+    as_options,
     check_claimed,
     check_writable,
     claim_named,
@@ -184,7 +185,7 @@ def audit(
             verdict = run_audit(subject, replace(options, progress=progress))
     finally:
         close(mechanism)
-    verdict = _with_formula(verdict, claim if model is None else None, pipeline, options, exact)
+    verdict = _with_formula(_in_options(verdict), claim if model is None else None, pipeline, options, exact)
     if options.save is not None and not as_json:
         note(f"audit kept in {options.save}")
     if html is not None:
@@ -193,6 +194,11 @@ def audit(
         write_page(verdict_page(verdict, command_line()), html)
     reports.write_verdict(verdict, name, python, require_decision=require_decision, can_prove=False)
     finish(verdict, as_json, require_decision)
+
+
+def _in_options(verdict: Verdict) -> Verdict:
+    """The verdict with its warnings in terms of the command line."""
+    return replace(verdict, advice=replace(verdict.advice, warnings=tuple(map(as_options, verdict.advice.warnings))))
 
 
 def _subject(claim: Claim | None, pipeline: str | None, mechanism: Any, epsilon: str | None) -> Any:

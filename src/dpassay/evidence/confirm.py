@@ -5,7 +5,9 @@ open, and nothing is stated on the side of the interval that would have decided 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from dpassay.core.interval import Interval
 from dpassay.errors import InputError
@@ -15,12 +17,12 @@ from dpassay.evidence.verdict import Bounds, Open, Verdict
 _NOTHING = "nothing"
 
 
-def confirmed(verdict: Verdict) -> Verdict:
-    """An exact verdict on a pipeline, or Open if the verifier cannot follow what decides it."""
+def confirmed(verdict: Verdict, write: Callable[[Verdict], Any] = deciding_step) -> Verdict:
+    """An exact verdict, or Open if the verifier cannot follow what decides it, as `write` puts it down."""
     if verdict.open:
         return verdict
     try:
-        deciding_step(verdict)
+        write(verdict)
     except InputError as error:
         return Open(
             verdict.claim,

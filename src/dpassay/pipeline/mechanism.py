@@ -5,7 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpassay.errors import InputError
+from dpassay.errors import InputError, without_address
 from dpassay.pipeline.distributions import Distribution
 
 
@@ -36,7 +36,8 @@ class HasDistribution(Protocol):
 class Failure:
     """An output that is not a value: the mechanism raised an exception in this run.
 
-    That it happens for one input and not for another is evidence like any other output.
+    That it happens for one input and not for another is evidence like any other output, and so is what it tells: its
+    message and its attributes.
 
     >>> Failure("ValueError") == Failure("ValueError", "empty text")
     True
@@ -45,6 +46,12 @@ class Failure:
     kind: str
     said: str = field(default="", compare=False)
     error: BaseException | None = field(default=None, compare=False, repr=False)  # the exception with its traceback
+    attributes: str = field(default="", compare=False, repr=False)
+
+    @property
+    def told(self) -> str:
+        """What a reader of the exception learns, without memory addresses."""
+        return without_address(f"{self.said} {self.attributes}".strip())
 
 
 class Redrawn(list[Any]):

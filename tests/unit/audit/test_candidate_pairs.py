@@ -173,7 +173,29 @@ def test_answers_farther_apart_than_the_query_allows_are_no_neighbours():
     relation = Neighbours("query")
     assert not why_not_neighbours([0, 0], [0.6, 0.8], relation, pipeline)
     assert "1.41421 apart" in why_not_neighbours([0, 0], [1, 1], relation, pipeline)
-    assert not why_not_neighbours([0, 0], [9, 9], Neighbours("any"), pipeline)
+    assert "is about the neighbours query" in why_not_neighbours([0, 0], [9, 9], Neighbours("any"), pipeline)
+    assert not why_not_neighbours([0, 0], [0.6, 0.8], Neighbours("replace-record"), pipeline)
+    assert "1.41421 apart" in why_not_neighbours([0, 0], [1, 1], Neighbours("add-remove-record"), pipeline)
+    assert not why_not_neighbours([0, 0], [1.6, 1.2], Neighbours("group(2)"), pipeline)
+    assert "rounding" in why_not_neighbours([1e12, 0], [1e12, 1], relation, pipeline)
+
+
+def test_counts_are_whole_numbers():
+    pipeline = parse("counts(l1, 2) | discrete_laplace(1)", dim=2)
+    assert not why_not_neighbours([0, 3], [2, 3], Neighbours("query"), pipeline)
+    assert "3 apart" in why_not_neighbours([0, 3], [2, 4], Neighbours("query"), pipeline)
+    assert "not whole numbers" in why_not_neighbours([0, 3], [0.5, 3], Neighbours("query"), pipeline)
+
+
+def test_a_record_added_to_a_sum_is_a_vector_against_none():
+    """clip(l2, 1): one record moves the sum by 1, docs/proofs/record-sums.md; two records are 2 apart."""
+    pipeline, relation = parse("clip(l2, 1) | laplace(1)", dim=1), Neighbours("add-remove-record")
+    assert not why_not_neighbours([1.0], [0.0], relation, pipeline)
+    assert "zero vector" in why_not_neighbours([1.0], [-1.0], relation, pipeline)
+    assert not why_not_neighbours([1.0], [-1.0], Neighbours("replace-record"), pipeline)
+    assert "one record" in why_not_neighbours([1.0], [0.0], Neighbours("group(2)"), pipeline)
+    shifted = parse("squash(sigmoid) | laplace(1)", dim=1)
+    assert "zero vector" in why_not_neighbours([1.0], [0.0], relation, shifted)
 
 
 # ── Regions ─────────────────────────────────────────────────────────────────────────────────────

@@ -27,7 +27,7 @@ from dpassay.audit.outputs import read
 from dpassay.audit.pair_search import search
 from dpassay.audit.sequential import Task, anytime, fixed, run_task, tasks_of
 from dpassay.audit.targets import as_mechanism, draw
-from dpassay.audit.training import CELLS, learn_rule, rows_at_a_time, training_outputs
+from dpassay.audit.training import CELLS, MOST_LEARNT, learn_rule, rows_at_a_time, training_outputs
 from dpassay.errors import DpassayError
 from dpassay.pipeline.distributions import Gaussian, Laplace, Shifted
 from dpassay.pipeline.mechanism import Redrawn
@@ -316,9 +316,9 @@ def test_what_is_kept_is_bounded():
         run_one(experiment(Known(EXACT.sample)), new_round(), 40 * (1 + task), (0, task), kept)
     assert [sum(map(len, batches)) for batches in kept] == [KEPT, KEPT]  # to be compared with the distribution
     kept = [[], []]
-    for task in range(80):
-        run_one(experiment(NOISY), new_round(), 40 * (1 + task), (0, task), kept)
-    assert [sum(map(len, batches)) for batches in kept] == [MOST_ROWS // 2] * 2  # to learn from
+    for task in range(9):
+        run_one(experiment(NOISY), new_round(), MOST_ROWS, (0, task), kept)
+    assert [sum(map(len, batches)) for batches in kept] == [MOST_LEARNT // 2] * 2  # to learn from
     run_one(experiment(NOISY), new_round(), 10, (0, 0), [])  # and nothing needs to be kept
 
 

@@ -4,9 +4,20 @@ import math
 import zlib
 
 import numpy as np
+import pytest
 
 from dpassay.audit.distinguishers.boosted_tables import BoostedTables
-from dpassay.audit.features import FEATURES, HASHED, MOST_COPIED, anomalies, binned, feature_count, feature_name, ngrams
+from dpassay.audit.features import (
+    FEATURES,
+    HASHED,
+    MOST_COPIED,
+    anomalies,
+    binned,
+    feature_count,
+    feature_name,
+    grams,
+    ngrams,
+)
 from dpassay.audit.outputs import LONGEST, as_row, read
 from dpassay.pipeline.mechanism import Failure
 
@@ -36,7 +47,11 @@ def test_float_bits():
     # Their last ones stand for 2^−1, 2^−52, nothing and 2^2: exponents are counted from −1023, mantissas from 2^−52.
     assert column[2].score(outputs).tolist() == [1023 + 51, 1023, 0, 1025 + 52]
     assert column[3].score(outputs).tolist() == [0, 1, 0, 0]
-    assert feature_count("float bits", 4) == 16
+    # After these four of each coordinate, its 52 bits one by one: 1.5 has the highest, 1 + 2^−52 the lowest.
+    bits = [BoostedTables("float bits", 1, ((4 + k,),), {4 + k: np.array([0.5])}, (np.arange(3.0),)) for k in (0, 51)]
+    assert [bit.score(outputs).tolist() for bit in bits] == [[0, 1, 0, 0], [1, 0, 0, 0]]
+    assert feature_count("float bits", 4) == 4 * (4 + 52)
+    assert feature_name("float bits", 4 * 4 + 52 + 7, 4) == "bit 7 of the mantissa of output[1]"
     assert feature_count("coordinates", 4) == 7
     assert feature_count("lengths", 1) == feature_count("where the output ends", 9) == 2
 
@@ -95,7 +110,7 @@ def test_copies_of_coordinates():
 def test_copies_of_no_number():
     assert named([NAN], (NAN, 0.0)) == ["number, NaN"]
     assert named([INF], (INF, 0.0)) == ["number, infinite, copies input 0"]
-    assert named([-0.0], (0.0, 1.0)) == ["number, copies input 0"]  # as numbers, the two zeros are one
+    assert named([-0.0], (0.0, 1.0)) == ["number, −0.0, copies input 0"]  # as numbers, the two zeros are one
 
 
 def test_copies_of_texts():
@@ -123,21 +138,21 @@ def cell(gram):
 
 def test_the_cells_of_a_text():
     expected = {cell(g) for g in ("to", "be", "to be", "\0To ", "\0o b", "\0 be")}
-    assert set(ngrams("To be").tolist()) == expected
-    assert ngrams("To be To be".replace("To", "to")).tolist() == sorted(
+    assert set(ngrams(["To be"])[1].tolist()) == expected
+    assert ngrams(["to be to be"])[1].tolist() == sorted(
         {cell(g) for g in ("to", "be", "to be", "be to", "\0to ", "\0o b", "\0 be", "\0be ", "\0e t", "\0 to")}
     )
-    assert ngrams("").tolist() == ngrams("  ").tolist() == []
-    assert ngrams("a").tolist() == [cell("a")]
-    assert ngrams("\ud800 🦓").size == 4  # two words, their pair, and one run of three characters
+    assert ngrams(["", "  "])[1].tolist() == ngrams([])[1].tolist() == []
+    assert ngrams(["a"])[1].tolist() == [cell("a")]
+    assert ngrams(["\ud800 🦓"])[1].size == 4  # two words, their pair, and one run of three characters
 
 
 def test_long_texts_are_cut():
     text = "word " * 50_000
-    assert ngrams(text).tolist() == ngrams(text[: 8 * LONGEST]).tolist()
+    assert ngrams([text])[1].tolist() == ngrams([text[: 8 * LONGEST]])[1].tolist()
     far = "a " * LONGEST + "zebra"
-    assert cell("zebra") in ngrams(far)
-    assert cell("\0zeb") not in ngrams(far)  # words are looked for farther than runs of characters
+    assert cell("zebra") in ngrams([far])[1]
+    assert cell("\0zeb") not in ngrams([far])[1]  # words are looked for farther than runs of characters
 
 
 def test_where_numbers_that_are_not_0_stand():
@@ -147,3 +162,24 @@ def test_where_numbers_that_are_not_0_stand():
     expected = [[1, 3, np.nan, 2], [np.nan, np.nan, np.nan, 0], [0, 1, 2, 4]]
     assert np.array_equal(found, expected, equal_nan=True)
     assert feature_name("where the output is not 0", 1, 5) == "where the second number that is not 0 stands"
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["to be or not to be", "", "a", "ab", "abc", "To  be\n"],
+        ["naïve café", "日本語のテキスト", "\ud800 lone", "😀😀😀 x", "\0 zero"],
+        ["word " * 1000, "x" * 5000],
+        [f"w{k % 7} w{k % 11}" for k in range(1100)],
+    ],
+)
+def test_ngrams_of_many_texts_are_those_of_each(texts):
+    """Against the definition: CRC-32 of each gram, each text apart."""
+    numbers, cells = ngrams(texts)
+    assert sorted(zip(numbers.tolist(), cells.tolist(), strict=True)) == sorted(
+        {
+            (k, zlib.crc32(gram.encode("utf-8", "surrogatepass")) % HASHED)
+            for k, text in enumerate(texts)
+            for gram in grams(text)
+        }
+    )

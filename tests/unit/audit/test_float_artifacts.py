@@ -22,7 +22,7 @@ def test_the_last_bits_of_floats_are_a_warning_when_not_asked():
     assert verdict.runs <= 100_000
     (warning,) = verdict.warnings
     assert "last bits" in warning
-    assert "--bits" in warning
+    assert "bits=True" in warning
     assert dict(verdict.ledger)["the last bits of floats"] == pytest.approx(0.01 * verdict.alpha)
     assert math.fsum(alpha for _, alpha in verdict.ledger) <= verdict.alpha * (1 + 1e-12)
 

@@ -93,15 +93,38 @@ def clipped_or_refused(x: Any, rng: Any) -> float:
     return clipped(x, rng)
 
 
-def test_an_audit_compares_them_when_asked() -> None:
-    options: dict[str, Any] = {"epsilon": 1.1, "runs": 3000, "seed": 1}
-    assert audit(clipped, [(0.0, 1.0)], **options).word == "open"
-    verdict = audit(clipped, [(0.0, 1.0)], hostile=True, **options)
+OPTIONS: dict[str, Any] = {"epsilon": 1.1, "runs": 3000, "seed": 1}
+
+
+def test_an_audit_compares_them_when_the_claim_covers_them() -> None:
+    assert audit(clipped, [(0.0, 1.0)], neighbours="any", **OPTIONS).word == "open"
+    verdict = audit(clipped, [(0.0, 1.0)], neighbours="any", hostile=True, **OPTIONS)
     assert verdict.word == "refuted"
     assert math.isnan(verdict.witness.inputs[1])
-    assert audit(clipped_or_refused, [(0.0, 1.0)], hostile=True, **options).word == "open"
+    assert audit(clipped_or_refused, [(0.0, 1.0)], neighbours="any", hostile=True, **OPTIONS).word == "open"
     with pytest.raises(InputError, match="hostile inputs are for code"):
-        audit("clip(l2, 1) | laplace(2)", dim=2, hostile=True, **options)
+        audit("clip(l2, 1) | laplace(2)", dim=2, hostile=True, **OPTIONS)
+
+
+@pytest.mark.parametrize("given", [{"pairs": [(0.0, 1.0)]}, {"inputs": [0.0, 1.0]}])
+def test_stated_inputs_bound_the_claim(given: Any) -> None:
+    """Laplace noise is 1-DP on 0 and 1. NaN and 1e300 lie outside, and show something of another kind."""
+    plain = audit(lambda x, rng: x + rng.laplace(), **given, hostile=True, **OPTIONS)
+    assert plain.word == "open"
+    (said,) = plain.warnings
+    assert said.startswith("Outside the claim: the inputs 0.0 and ")
+    assert "probability at most 0.0001" in said
+    assert plain.runs <= 3000
+    bounded = audit(clipped_or_refused, **given, hostile=True, **OPTIONS)
+    assert bounded.word == "open"
+    assert not bounded.warnings
+    assert math.fsum(alpha for _, alpha in plain.alpha_budget) <= 0.001
+
+
+def test_what_the_stated_inputs_show_refutes_whatever_lies_outside() -> None:
+    verdict = audit(lambda x, rng: x + 0.2 * rng.laplace(), [(0.0, 1.0)], hostile=True, **OPTIONS)
+    assert verdict.word == "refuted"
+    assert verdict.witness.inputs == (0.0, 1.0)
 
 
 def test_an_audit_leaves_out_what_is_no_neighbour() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpassay import audit
-from dpassay.audit.python_objects import Transformer, awaited
+from dpassay.audit.python_objects import Transformer, awaited, failure
 from dpassay.audit.targets import as_mechanism, describe, draw, load_python, one_at_a_time
 from dpassay.errors import InputError
 from dpassay.pipeline.mechanism import Failure
@@ -229,3 +229,34 @@ def test_torch_modules_of_words_and_of_texts():
     double = torch.nn.Identity()
     assert draw(as_mechanism(double), 2.0, 1, generator()) == [2.0]
     assert audit(double, [([0.0, 1.0], [1.0, 0.0])], epsilon=1, shrink=False).word == "refuted"
+
+
+def told(x, rng):
+    if rng.random() < 0.5:
+        raise ValueError(f"no model for {x}")
+    return rng.normal()
+
+
+def attributed(x, rng):
+    error = ValueError("no model")
+    error.record, error.model = x, object()  # an address is no output
+    raise error
+
+
+@pytest.mark.parametrize(("subject", "telling"), [(told, "1' in "), (attributed, "record=1' in ")])
+def test_what_an_exception_tells_is_an_output(subject, telling):
+    """Both inputs fail equally often and in the same way; only what the exception says depends on them."""
+
+    def sometimes(x, rng):
+        return 0.5 if rng.random() < 0.1 else subject(x, rng)
+
+    verdict = audit(sometimes, [(0, 1)], epsilon=1, runs=1000, seed=0, until_refuted=True, bits=False)
+    assert verdict.refuted
+    assert any(telling in feature for feature in verdict.sampled.witness.features)
+
+
+def test_addresses_in_messages_are_left_out():
+    assert failure(ValueError("no <model at 0x7f00aa>")).told == "no <model >"
+    error = ValueError("no")
+    error.record, error.where = 3, object()
+    assert failure(error).told == "no record=3"

@@ -10,6 +10,7 @@ import pytest
 
 from dpassay import Claim, InputError, MechanismError, Open, Refuted, audit, claims
 from dpassay.audit.inference import accuracy_bound, p_value
+from dpassay.audit.training import learn_rule
 from dpassay.evidence.sampled import SampledWitness
 from dpassay.pipeline.distributions import Laplace, Shifted
 from dpassay.pipeline.regions import Ball, SensitivityBall
@@ -287,11 +288,19 @@ def test_an_audit_that_broke_goes_on_from_its_counts(tmp_path):
     assert any("of these runs come from" in warning for warning in resumed.warnings)
 
 
-def test_an_audit_that_broke_while_it_learnt_goes_on_from_its_counts(tmp_path):
-    """After 700 runs it is between two rounds, and draws batches to learn from: every task before is kept."""
+def test_an_audit_that_broke_while_it_learnt_goes_on_from_its_counts(tmp_path, monkeypatch):
+    """Between two rounds, while it draws outputs to learn from: every task before is kept."""
     options = {"epsilon": 0.95, "runs": 30_000, "shrink": False, "save": tmp_path / "audit.json"}
-    with pytest.raises(MechanismError, match=r"guesses in .* runs were correct"):
-        audit(Breaks(700), PAIR, **options)
+
+    def dies(experiment, *arguments, had=(), **more):
+        if had:
+            raise MechanismError("the program died")
+        return learn_rule(experiment, *arguments, had=had, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("dpassay.audit.sequential.learn_rule", dies)
+        with pytest.raises(MechanismError, match=r"guesses in .* runs were correct"):
+            audit(Breaks(10**9), PAIR, **options)
     before = json.loads((tmp_path / "audit.json").read_text())["main"]["epochs"]
     assert before[-1]["sizes"][-1][0] > 0  # no task broke off
     assert audit(Breaks(10**9), PAIR, **options, resume=True).runs <= 30_000
@@ -324,7 +333,7 @@ def test_an_interrupted_audit_keeps_what_it_has(tmp_path):
 def test_another_audits_file_is_refused(tmp_path):
     path = tmp_path / "audit.json"
     audit(laplace, PAIR, epsilon=1, save=path)
-    for changed in ({"epsilon": 2}, {"seed": 5}, {"alpha": 0.5}, {"bits": True}, {"fixed": True}):
+    for changed in ({"epsilon": 2}, {"seed": 5}, {"alpha": 0.05}, {"bits": True}, {"fixed": True}):
         with pytest.raises(InputError, match=f"another audit: it differs in .*{next(iter(changed))}"):
             audit(laplace, PAIR, **{"epsilon": 1, "save": path, "resume": True, **changed})
     with pytest.raises(InputError, match="differs in inputs"):
@@ -575,3 +584,20 @@ def test_ctrl_c_after_the_refutation_keeps_it(tmp_path):
 def test_stopping_at_once_and_making_all_runs_exclude_each_other():
     with pytest.raises(InputError, match="leave one of them out"):
         audit(laplace, PAIR, epsilon=1, fixed=True, until_refuted=True)
+
+
+def test_after_a_refutation_the_runs_that_are_still_to_come_are_counted():
+    """As many again, at least 1,000 of single outputs; not all that are allowed."""
+    told = []
+    verdict = audit(
+        lambda x, rng: x + rng.laplace(scale=0.25),
+        PAIR,
+        epsilon=1,
+        bits=False,
+        shrink=False,
+        progress=lambda *said: told.append(said),
+    )
+    assert verdict.refuted
+    totals = {of for _, of, note in told if note.startswith("refuted")}
+    assert len(totals) == 1
+    assert max(done for done, _, _ in told) <= totals.pop() <= 2 * 1000 < 100_000 == told[0][1]

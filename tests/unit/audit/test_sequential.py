@@ -26,6 +26,7 @@ from dpassay.audit.sequential import (
 )
 from dpassay.audit.targets import as_mechanism
 from dpassay.audit.timing import OutOfTime
+from dpassay.audit.training import MOST_LEARNT
 from dpassay.compute.philox import key
 from dpassay.errors import MechanismError
 from dpassay.pipeline.distributions import Laplace
@@ -338,8 +339,8 @@ def test_what_is_kept_to_learn_from_stays_small():
     assert sum(map(len, kept[0])) == (1 << 23) // (1 << 14) // 2
     kept = [[], []]
     for _ in range(40):
-        keep(experiment, kept, 1, read(np.zeros(1000)))
-    assert sum(map(len, kept[1])) == MOST_ROWS // 2
+        keep(experiment, kept, 1, read(np.zeros(10_000)))
+    assert sum(map(len, kept[1])) == MOST_LEARNT // 2
 
 
 def test_outputs_of_batches_that_failed_teach_that_runs_are_made_singly():

@@ -188,6 +188,7 @@ def test_plain_lines_and_a_time_budget(run, tmp_path):
     late = run(*slow, "--time", "0.5s", "--save", "slow.json", code=0)
     said = " ".join(late.stdout.replace("│", " ").split())
     assert "The time limit of 0.5s was reached after" in said
+    assert "--resume continues it" in said  # in the words of the command line
     assert json.loads((tmp_path / "slow.json").read_text())["verdict"] == "unfinished"
     run(*slow, "--time", "0.3s", "--save", "slow.json", "--resume", "--require-decision", code=3)
     assert "a time is a number with s, m, h or d" in run(*slow, "--time", "soon", code=2).stderr
@@ -317,6 +318,14 @@ def test_an_interrupted_audit_gives_its_partial_verdict_and_says_how_to_go_on(tm
     assert kept["runs"] >= counted
 
 
+def test_resume_begins_where_there_is_no_file_yet(run):
+    """One command line serves a loop that begins an audit and continues it."""
+    words = (*NOISY, "--epsilon", "3", "--save", "loop.json", "--resume", "--json")
+    begun, continued = (json.loads(run(*words, "--runs", runs).stdout) for runs in ("600", "1200"))
+    assert not any("of these runs come from" in said for said in begun["warnings"])
+    assert any("of these runs come from loop.json" in said for said in continued["warnings"])
+
+
 @pytest.mark.parametrize("name", ["device", "runs", "inputs", "subject", "people"])
 def test_a_parameter_may_have_the_name_of_an_option(run, name):
     text = f"clip(l1, {name}) | laplace(2*{name}/eps)"
@@ -362,7 +371,8 @@ def test_workers_and_devices_change_no_count(run):
         ((*NOISY[1:], "--epsilon", "-1"), "epsilon must be a number from 0 to 1e+300, got -1"),
         ((*NOISY[1:], "--epsilon", "1", "--save", "nowhere/a.json"), "cannot write"),
         ((*NOISY[1:], "--epsilon", "1", "--resume"), "--resume needs --save"),
-        ((*NOISY[1:], "--epsilon", "1", "--resume", "--save", "missing.json"), "cannot be read"),
+        ((*NOISY[1:], "--epsilon", "1", "--fixed", "--until-refuted"), "--fixed makes all runs and --until-refuted"),
+        ((*NOISY[1:], "--epsilon", "1", "--alpha", "0.999"), "at most 0.2, got 0.999"),
         (("--python", "subjects:nothing", "--pair", "[0, 1]", "--epsilon", "1"), "has no 'nothing'"),
         (("--python", "subjects", "--pair", "[0, 1]", "--epsilon", "1"), "package.module:name"),
         (("--python", "subjects:wrong", "--pair", "[0, 1]", "--epsilon", "1"), "f(x, n, rng)"),

@@ -27,7 +27,7 @@ def fit_all(
     """All distinguishers that suit these outputs (one batch for each input), cheap ones first.
 
     `bits`: whether the bit patterns of floats are used, as well as everything else or alone. `offered`: those that the
-    mechanism offers.
+    mechanism offers. Those that are `decided` are not among them: they are fitted to all runs, see `Exclusive`.
     """
     training = TrainingSet(tuple(outputs), inputs, bits, tuple(offered))
     if bits == "only":
@@ -35,7 +35,8 @@ def fit_all(
         return
     anomalies = Frequencies.of_anomalies(training)
     guarded = Guarded.needed(anomalies)
-    found = [kind.fit(training) for kind in sorted(KINDS.values(), key=lambda kind: kind.order)]
+    kinds = [kind for kind in KINDS.values() if not kind.decided]
+    found = [kind.fit(training) for kind in sorted(kinds, key=lambda kind: kind.order)]
     for distinguisher in chain(*found, Frequencies.of_values(training) if training.structured else ()):
         yield Guarded(distinguisher, anomalies) if guarded else distinguisher
     if len(anomalies.names) > 1:

@@ -75,6 +75,7 @@ class Distinguisher(ABC):
     description: ClassVar[str]  # what it looks at, if that is always the same
     per_input: ClassVar[str] = ""  # the field with an entry for each input, if there may be more than two
     learns: ClassVar[bool] = True  # whether it is fitted to outputs, and so must be calibrated on others
+    decided: ClassVar[bool] = False  # whether its score names an input or none, so that no thresholds are searched
     not_in_file: ClassVar[str] = ""  # what it needs that is not stored in files
 
     def __init_subclass__(cls) -> None:
@@ -105,6 +106,11 @@ class Distinguisher(ABC):
         return False
 
     @property
+    def estimates_odds(self) -> bool:
+        """Whether its score estimates the log-odds of the second input."""
+        return False
+
+    @property
     def turned(self) -> bool:
         """Whether its score is the negative of what it describes."""
         return False
@@ -116,6 +122,10 @@ class Distinguisher(ABC):
     def describe_of(self, names: Sequence[str]) -> str:
         """The same if the output's coordinates, or the output, are leaves with these names."""
         return f"{self.describe()}, where the output is {shown_names(names)}"
+
+    def event(self, side: int) -> str:
+        """If it is decided: what makes it name this input, in words; empty if nothing does."""
+        return ""
 
     def weightiest(self, outputs: Sequence[Outputs]) -> list[str]:
         """A description of what weighs most in its scores of these outputs (a batch per input); empty if one number."""
@@ -150,14 +160,44 @@ class Distinguisher(ABC):
         raise NotImplementedError
 
 
-def speaks_for(what: str, weight: float) -> str:
-    """A feature with the input that it indicates; a long name is shortened in the middle.
+def how_often(what: str, first: float, second: float) -> str:
+    """A feature with the share of each input's outputs that have it; a long name is shortened in the middle.
 
-    >>> speaks_for("output[2]", -0.5)
-    'output[2] (for the first)'
+    >>> how_often("'fly'", 0.25, 0.5)
+    "'fly' in 50% of the second's outputs and 25% of the first's"
     """
     what = what if len(what) <= LONGEST_NAME else f"{what[: LONGEST_NAME // 2]}…{what[-LONGEST_NAME // 3 :]}"
-    return f"{what} (for the {'second' if weight > 0 else 'first'})"
+    more, less = ("second", "first") if second > first else ("first", "second")
+    high, low = max(first, second), min(first, second)
+    return f"{what} in {100 * high:.3g}% of the {more}'s outputs and {100 * low:.3g}% of the {less}'s"
+
+
+def where_apart(name: str, first: Array, second: Array) -> str:
+    """The values of a number for which the shares of the two inputs differ most, with both shares.
+
+    One input exceeds the other most between the smallest and the largest difference of their distribution functions
+    (Kuiper 1960).
+
+    >>> where_apart("x", np.array([1.0, 2.0, 3.0, 4.0]), np.array([3.0, 4.0, 5.0, 6.0]))
+    "x above 2 in 100% of the second's outputs and 50% of the first's"
+    """
+    first, second = (np.sort(side[np.isfinite(side)]) for side in (first, second))
+    if not len(first) or not len(second):
+        return name
+    values = np.unique(np.concatenate([first, second]))
+    below = [np.searchsorted(side, values, side="right") / len(side) for side in (first, second)]
+    gaps = np.concatenate([[0.0], below[1] - below[0]])
+    highest = int(gaps.argmax()) if gaps.max() > 0 else len(gaps) - 1  # at both ends the difference is 0
+    low, high = sorted((int(gaps.argmin()), highest))
+    if low == high:
+        return name
+    shares = [np.concatenate([[0.0], side]) for side in below]
+    inside = [float(side[high] - side[low]) for side in shares]
+    if low == 0:
+        return how_often(f"{name} at most {values[high - 1]:.4g}", *inside)
+    if high == len(values):
+        return how_often(f"{name} above {values[low - 1]:.4g}", *inside)
+    return how_often(f"{name} above {values[low - 1]:.4g} and at most {values[high - 1]:.4g}", *inside)
 
 
 KINDS: dict[str, type[Distinguisher]] = {}  # every distinguisher, by its name in files

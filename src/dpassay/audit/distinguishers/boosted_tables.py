@@ -20,8 +20,17 @@ from dpassay.audit.distinguishers.base import (
     array,
     require,
     shown_names,
+    where_apart,
 )
-from dpassay.audit.features import FEATURES, FLOAT_BITS, NOT_ZERO, binned, feature_count, feature_name
+from dpassay.audit.features import (
+    FEATURES,
+    FLOAT_BITS,
+    NOT_ZERO,
+    binned,
+    feature_count,
+    feature_name,
+    features_examined,
+)
 from dpassay.audit.outputs import Array, Outputs, join, part
 
 Columns: TypeAlias = tuple[int, ...]  # the features of a table: one or two
@@ -78,8 +87,8 @@ class BoostedTables(Distinguisher):
     @classmethod
     def _fit_features(cls, features: str, outputs: Sequence[Outputs], width: int) -> Iterator[Self]:
         views = [FEATURES[features](some, width) for some in outputs]
-        edges, bins = [], []
-        for j in range(feature_count(features, width)):
+        edges, bins, examined = [], [], features_examined(features, outputs, width)
+        for j in examined:
             column = np.concatenate([view(j) for view in views])
             finite = column[np.isfinite(column)]
             some = finite[:: 1 + len(finite) // QUANTILED]
@@ -92,7 +101,8 @@ class BoostedTables(Distinguisher):
         tables = _Boosting(bins, labels).fit()
         used = sorted({j for columns in tables for j in columns})
         if used:
-            yield cls(features, width, tuple(tables), {j: edges[j] for j in used}, tuple(tables.values()))
+            columns = tuple(tuple(examined[j] for j in some) for some in tables)
+            yield cls(features, width, columns, {examined[j]: edges[j] for j in used}, tuple(tables.values()))
 
     def score(self, outputs: Outputs) -> Scores:
         view = FEATURES[self.features](outputs, self.width)
@@ -102,13 +112,22 @@ class BoostedTables(Distinguisher):
             total += table[tuple(bins[j] for j in columns)]
         return total
 
+    @property
+    def estimates_odds(self) -> bool:
+        return True
+
+    def _heaviest(self) -> list[int]:
+        """Its features, those with the most varied tables first."""
+        order = np.argsort([-float(np.std(table)) for table in self.tables], kind="stable")
+        return list(dict.fromkeys(j for i in order for j in self.columns[i]))
+
     def describe(self) -> str:
-        return f"a boosted classifier on {self.features}"
+        return shown_names([feature_name(self.features, j, self.width) for j in self._heaviest()])
 
     def describe_of(self, names: Sequence[str]) -> str:
         if self.features == "coordinates":
             steps = [f"{b} - {a}" for a, b in pairwise(names)]
-            return f"a boosted classifier on {shown_names([[*names[: self.width], *steps][j] for j in self.edges])}"
+            return shown_names([[*names[: self.width], *steps][j] for j in self._heaviest()])
         return f"{self.describe()} of {shown_names(names)}"
 
     def weightiest(self, outputs: Sequence[Outputs]) -> list[str]:
@@ -120,7 +139,14 @@ class BoostedTables(Distinguisher):
             for columns, table in zip(self.columns, self.tables, strict=True)
         ]
         chosen = [self.columns[i] for i in np.argsort(-np.array(spreads), kind="stable")[:WEIGHTIEST] if spreads[i] > 0]
-        return [" with ".join(feature_name(self.features, j, self.width) for j in columns) for columns in chosen]
+        cut = len(outputs[0])
+        names = [[feature_name(self.features, j, self.width) for j in columns] for columns in chosen]
+        return [
+            where_apart(name[0], view(columns[0])[:cut], view(columns[0])[cut:])
+            if len(columns) == 1
+            else " with ".join(name)
+            for name, columns in zip(names, chosen, strict=True)
+        ]
 
     @classmethod
     def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Self:
@@ -216,3 +242,10 @@ def _noise_share(cells: NDArray[Any], pairs: int, size: int) -> Array:
     moved = cells[:pairs] != cells[pairs:]
     apart = np.bincount(cells[:pairs][moved], minlength=size) + np.bincount(cells[pairs:][moved], minlength=size)
     return np.asarray((apart + 1) / (np.bincount(cells, minlength=size) + 1))
+
+
+def uses_float_bits(data: Any) -> bool:
+    """Whether a distinguisher's data form, or one inside it, examines the bit patterns of floats."""
+    if isinstance(data, dict):
+        return data.get("features") == FLOAT_BITS or any(map(uses_float_bits, data.values()))
+    return isinstance(data, list | tuple) and any(map(uses_float_bits, data))

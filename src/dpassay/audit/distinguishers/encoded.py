@@ -125,6 +125,10 @@ class Encoded(Distinguisher):
         return np.asarray(agreement[:, 1] - agreement[:, 0]) if self.candidates == 2 else agreement
 
     @property
+    def estimates_odds(self) -> bool:
+        return self.base is not None and self.base.estimates_odds
+
+    @property
     def turned(self) -> bool:
         return self.base is not None and self.base.turned
 

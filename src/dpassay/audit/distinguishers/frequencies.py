@@ -13,9 +13,9 @@ from dpassay.audit.distinguishers.base import (
     Scores,
     TrainingSet,
     array,
+    how_often,
     require,
     shown_names,
-    speaks_for,
 )
 from dpassay.audit.features import anomalies
 from dpassay.audit.outputs import Array, Outputs, join
@@ -87,10 +87,14 @@ class Frequencies(Distinguisher):
         logs = np.where(where >= 0, self.logs[:, where], np.nan)
         return logs[1] - logs[0] if len(logs) == 2 else logs.T
 
+    @property
+    def estimates_odds(self) -> bool:
+        return True
+
     def describe(self) -> str:
         if self.of == VALUES:
-            return "how often each output was seen"
-        return "what sort of output it is: " + "; ".join(_in_words(str(name)) for name in self.names[:4])
+            return "which value the output has"
+        return "what sort of output it is: " + "; ".join(in_words(str(name)) for name in self.names[:4])
 
     def weightiest(self, outputs: Sequence[Outputs]) -> list[str]:
         """The categories that weigh most, frequent ones first; values only if these outputs have them."""
@@ -99,7 +103,10 @@ class Frequencies(Distinguisher):
         log_odds = self.logs[1] - self.logs[0]
         if self.of != VALUES:
             order = np.argsort(-np.abs(log_odds), kind="stable")[:WEIGHTIEST]
-            return [speaks_for(_in_words(str(self.names[i])), log_odds[i]) for i in order if abs(log_odds[i]) > LITTLE]
+            found = [anomalies(some, self.inputs) for some in outputs]
+            often = [{said: float(np.mean(codes == code)) for code, said in names.items()} for codes, names in found]
+            telling = [str(self.names[i]) for i in order if abs(log_odds[i]) > LITTLE]
+            return [how_often(in_words(name), *(of.get(name, 0.0) for of in often)) for name in telling]
         seen = join(outputs)
         where = _positions(seen.keys(), np.array(self.names, dtype=np.uint64))
         counts = np.bincount(where[where >= 0], minlength=len(self.names))
@@ -107,11 +114,13 @@ class Frequencies(Distinguisher):
         heavy = [int(i) for i in np.argsort(-weights, kind="stable")[:WEIGHTIEST] if weights[i] > 0]
         firsts = [rows[int(np.flatnonzero(where == i)[0])] for i in heavy]
         words = [repr(row.tolist() if isinstance(row, np.ndarray) else row) for row in firsts]
-        return [speaks_for(value, log_odds[i]) for value, i in zip(words, heavy, strict=True)]
+        side = np.repeat([0, 1], [len(some) for some in outputs])
+        shares = [[float(np.mean(where[side == k] == i)) for k in (0, 1)] for i in heavy]
+        return [how_often(value, *rates) for value, rates in zip(words, shares, strict=True)]
 
     def describe_of(self, names: Sequence[str]) -> str:
-        both = f" and {shown_names(names[1:])} together" if len(names) > 1 else ""
-        return f"how often each value of {shown_names(names[:1])}{both} was seen"
+        both = f" with {shown_names(names[1:])}" if len(names) > 1 else ""
+        return f"which value {shown_names(names[:1])}{both} has"
 
     @classmethod
     def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Self:
@@ -126,7 +135,7 @@ class Frequencies(Distinguisher):
         return cls(of, names, logs, tuple(data["inputs"]))
 
 
-def _in_words(name: str) -> str:
+def in_words(name: str) -> str:
     """What is anomalous, as a reader counts inputs."""
     return name.replace("copies input 0", "a copy of the first input").replace("copies input 1", "a copy of the second")
 

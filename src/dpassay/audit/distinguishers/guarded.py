@@ -41,6 +41,10 @@ class Guarded(Distinguisher):
         return self.base.asks
 
     @property
+    def estimates_odds(self) -> bool:
+        return self.base.estimates_odds
+
+    @property
     def turned(self) -> bool:
         return self.base.turned
 

@@ -32,6 +32,10 @@ class LikelihoodRatio(Distinguisher):
         """The same for kernels, one table per input, if kernels can draw from the distributions."""
         return told_by_words(self.distributions)
 
+    @property
+    def estimates_odds(self) -> bool:
+        return True
+
     def score(self, outputs: Outputs) -> Scores:
         rows = outputs.matrix(self.width)
         with np.errstate(invalid="ignore", over="ignore"):

@@ -16,9 +16,10 @@ from dpassay.audit.distinguishers.base import (
     Scores,
     TrainingSet,
     array,
+    how_often,
     require,
     shown_names,
-    speaks_for,
+    where_apart,
 )
 from dpassay.audit.features import coordinate_name
 from dpassay.audit.outputs import Array, Outputs, join
@@ -83,6 +84,10 @@ class LogisticRegression(Distinguisher):
             missing[holes], nonzero[marks] = scaled[width : width + len(holes)], scaled[width + len(holes) :]
             yield cls(scaled[:width], float(weights[-1] - centre @ scaled), missing, nonzero)
 
+    @property
+    def estimates_odds(self) -> bool:
+        return True
+
     def describe_of(self, names: Sequence[str]) -> str:
         heaviest = np.argsort(-np.abs(self.weights), kind="stable")
         return f"a weighted sum of {shown_names([names[int(j)] for j in heaviest])}"
@@ -110,8 +115,13 @@ class LogisticRegression(Distinguisher):
             weights = np.concatenate([weights, self.nonzero * (known != 0).std(axis=0)])
         chosen = [int(j) for j in np.argsort(-np.abs(weights), kind="stable")[:WEIGHTIEST] if weights[j]]
         names = [coordinate_name(j % width, width) for j in chosen]
-        said = [f"a high {name}" if j < width else f"{name} not 0" for j, name in zip(chosen, names, strict=True)]
-        return [speaks_for(what, weights[j]) for j, what in zip(chosen, said, strict=True)]
+        sides = np.split(rows, [len(outputs[0])])
+        said = []
+        for j, name in zip(chosen, names, strict=True):
+            first, second = (side[:, j % width] for side in sides)
+            shares = (float(np.mean((side != 0) & ~np.isnan(side))) for side in (first, second))
+            said.append(where_apart(name, first, second) if j < width else how_often(f"{name} not 0", *shares))
+        return said
 
     def to_data(self) -> dict[str, Any]:
         data = super().to_data()

@@ -13,9 +13,9 @@ from dpassay.audit.distinguishers.base import (
     Scores,
     TrainingSet,
     array,
+    how_often,
     require,
     shown_names,
-    speaks_for,
 )
 from dpassay.audit.features import HASHED, cell_of, grams, ngrams
 from dpassay.audit.outputs import Array, Outputs
@@ -41,11 +41,13 @@ class NaiveBayes(Distinguisher):
             return
         logs = []
         for outputs in training.outputs:
-            counts = np.zeros(HASHED)
-            for text in outputs.texts():
-                counts[ngrams(text)] += 1
+            counts = np.bincount(ngrams(outputs.texts())[1], minlength=HASHED)
             logs.append(np.log((counts + 0.5) / (len(outputs) + 1)))
         yield cls(np.array(logs))
+
+    @property
+    def estimates_odds(self) -> bool:
+        return True
 
     def describe_of(self, names: Sequence[str]) -> str:
         return f"the words and characters of {shown_names(names)}"
@@ -53,8 +55,8 @@ class NaiveBayes(Distinguisher):
     def score(self, outputs: Outputs) -> Scores:
         """The sum over all n-grams in the text; NaN if there is no text."""
         texts = outputs.texts()
-        totals = np.array([self.logs[:, ngrams(text)].sum(axis=1) for text in texts])
-        totals = totals.reshape(len(texts), len(self.logs))
+        numbers, cells = ngrams(texts)
+        totals = np.array([np.bincount(numbers, row[cells], len(texts)) for row in self.logs], dtype=float).T
         totals[[text == "" for text in texts]] = np.nan
         return totals[:, 1] - totals[:, 0] if len(self.logs) == 2 else totals
 
@@ -71,7 +73,8 @@ class NaiveBayes(Distinguisher):
                 weights[gram] = log_odds * abs(apart)
         words = {gram: weight for gram, weight in weights.items() if not gram.startswith("\0")} or weights
         chosen = sorted(words, key=lambda gram: (-abs(words[gram]), len(gram), gram))[:WEIGHTIEST]
-        return [speaks_for(repr(gram.lstrip("\0")), words[gram]) for gram in chosen]
+        often = [[shares[i][gram] / max(1, len(outputs[i])) for i in (0, 1)] for gram in chosen]
+        return [how_often(repr(gram.lstrip("\0")), *rates) for gram, rates in zip(chosen, often, strict=True)]
 
     def to_data(self) -> dict[str, Any]:
         """The cells that occurred, and one number for all others."""

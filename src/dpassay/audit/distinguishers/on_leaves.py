@@ -31,6 +31,7 @@ from dpassay.audit.leaf_screening import (
 from dpassay.audit.leaf_views import LOOKS, View, partly_whole
 from dpassay.audit.leaves import ROOT
 from dpassay.audit.outputs import Outputs, part
+from dpassay.audit.relations import related_numbers, related_outputs
 
 _COORDINATE = re.compile(r"output\[(\d+)\]|the output")
 POSITIONED = 64  # entries of a vector of whole numbers whose positions are used
@@ -63,6 +64,8 @@ class OnLeaves(Distinguisher):
                 yield from cls._fit(
                     found.view([f"{path}[{j}]" for j in range(length)]), training, Statistic, NearestInput
                 )
+        if len(training.outputs) == 2:
+            yield from cls._fit_relations(found.columns[:MOST_COORDINATES], training)
         if numbers:
             yield from cls._fit(found.view(numbers[:MOST_COORDINATES]), training, BoostedTables)
             if len(numbers) > 1:
@@ -92,8 +95,25 @@ class OnLeaves(Distinguisher):
             yield from cls._fit(View("whole", (ROOT,)), replace(training, inputs=()), Frequencies)
 
     @classmethod
+    def _fit_relations(cls, paths: Sequence[str], training: TrainingSet) -> Iterator[Self]:
+        some = [part(outputs, 0, SCREENED) for outputs in training.outputs]
+        views = related_outputs(some)
+        if paths:
+            columns = View("numbers", tuple(paths))
+            views += related_numbers([columns.of(outputs).matrix(len(paths)) for outputs in some], paths)
+        for view in views:
+            single = view.modulus or view.look == "repeats"
+            kinds = (Statistic, Frequencies) if single else (Statistic, BoostedTables)
+            yield from cls._fit(view, replace(training, inputs=()), *kinds)
+
+    @classmethod
     def _fit_vectors(cls, training: TrainingSet) -> Iterator[Self]:
         yield from cls._fit_whole(training)
+        if len(training.outputs) == 2:
+            width = min(training.width, MOST_COORDINATES) if training.vectors else 0
+            yield from cls._fit_relations(
+                [f"{ROOT}[{j}]" if training.width > 1 else ROOT for j in range(width)], training
+            )
         if not training.vectors:
             return
         for view in views_of_vectors(training.outputs, training.width, MOST_COORDINATES):
@@ -123,6 +143,10 @@ class OnLeaves(Distinguisher):
         return self.base.candidates
 
     @property
+    def estimates_odds(self) -> bool:
+        return self.base.estimates_odds
+
+    @property
     def turned(self) -> bool:
         return self.base.turned
 
@@ -144,7 +168,8 @@ class OnLeaves(Distinguisher):
 
     def to_data(self) -> dict[str, Any]:
         view = {"look": self.view.look, "paths": list(self.view.paths), "offsets": [hex(o) for o in self.view.offsets]}
-        return {"kind": self.kind, **view, "base": self.base.to_data()}
+        modulus = {"modulus": self.view.modulus} if self.view.modulus else {}
+        return {"kind": self.kind, **view, **modulus, "base": self.base.to_data()}
 
     @classmethod
     def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Self:
@@ -152,10 +177,12 @@ class OnLeaves(Distinguisher):
         offsets = tuple(int(offset, 16) for offset in data["offsets"])
         require(look in LOOKS and len(paths) > 0, f"a look that is one of {', '.join(LOOKS)}, and paths")
         require(len(offsets) in (0, len(paths)), "an offset for each path")
-        require(look not in ("difference", "sum") or len(paths) == 2, "two paths")
+        require(look != "difference" or len(paths) == 2, "two paths")
+        modulus = float(data.get("modulus", 0.0))
+        require(modulus == 0 or 1e-9 <= modulus <= 1e9, "a modulus from 1e-9 to 1e9")
         base = cls.from_data(data["base"], at_hand)
         require(not isinstance(base, OnLeaves), "a distinguisher of other outputs")
-        return cls(View(look, paths, offsets), base)
+        return cls(View(look, paths, offsets, modulus), base)
 
 
 def _few_whole_numbers(training: TrainingSet) -> bool:

@@ -38,6 +38,10 @@ class OwnLikelihood(Distinguisher):
         """The one that the mechanism offers, if it does."""
         return (one for one in training.offered if isinstance(one, cls))
 
+    @property
+    def estimates_odds(self) -> bool:
+        return True
+
     def score(self, outputs: Outputs) -> Scores:
         """NaN if the run failed, or if no input can give the output."""
         rows = outputs.rows()

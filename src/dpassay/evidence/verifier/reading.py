@@ -230,7 +230,7 @@ def _guarantee(amount: Reader) -> Reader:
 
 
 def _neighbours(value: Any, where: str) -> str:
-    known = ("any", "word", "replace-record", "add-remove-record", "query", "user", "entity", "user-entity")
+    known = ("any", "word", "element", "replace-record", "add-remove-record", "query", "user", "entity", "user-entity")
     if isinstance(value, str) and (value in known or _COUNTED.fullmatch(value)):
         return value
     counted = "group(n), words(n) or tokens(n) with n from 1 to 1000000"

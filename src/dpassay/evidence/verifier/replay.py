@@ -91,6 +91,8 @@ class Model:
         if self.stages[-1].name == "topk":
             raise CertificateError("topk must come right before exponential or softmax")
         _check_neighbours(self.stages, self.reaches, self.relation, self.count)
+        if claim.neighbours == "element" and self.stages[0].name != "rows":
+            raise CertificateError("neighbours that differ in one element need a pipeline that begins with rows")
         self.mu = _dropped(self.stages, self.relation, self.count)
         self.steps = Steps.of(self.stages, self.relation)
 
@@ -267,7 +269,7 @@ def relation(neighbours: str) -> tuple[str, int]:
     A user, or an entity, is a record as long as the stages see all of their data at once.
     """
     name, _, count = neighbours.rstrip(")").partition("(")
-    basic = {"words": "word", "tokens": "word"}
+    basic = {"words": "word", "tokens": "word", "element": "replace-record"}
     basic |= dict.fromkeys(("user", "entity", "user-entity", "group"), "add-remove-record")
     return basic.get(name, name), int(count or 1)
 

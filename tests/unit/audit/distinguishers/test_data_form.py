@@ -87,6 +87,18 @@ WRITTEN = {
         {"n": 2**70 + 3, "m": 1},
         2 * 3 - (1 + 1) + 0.5,
     ),
+    "exclusive": (
+        {
+            "kind": "Exclusive",
+            "intervals": [[1, 2.0, 3.0, 0]],
+            "words": [["rome", 1]],
+            "kinds": [["none", 1]],
+            "width": 2,
+            "inputs": [0, 1],
+        },
+        [7, 2.5],
+        -1,
+    ),
     "custom": ({"kind": "Own"}, "text", 4),
     "own likelihood": ({"kind": "OwnLikelihood"}, 7, 1),
     "encoded": (

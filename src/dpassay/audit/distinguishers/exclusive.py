@@ -1,0 +1,258 @@
+"""Events that only one input ever gave, however rare: a value, an interval, a word, a kind of output.
+
+A rule on all outputs would bury them: what happens once in a thousand runs hardly moves any average. They are proposed
+by training runs, and whether they hold is seen in others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, require, shown_names
+from dpassay.audit.distinguishers.frequencies import in_words
+from dpassay.audit.features import anomalies, coordinate_name
+from dpassay.audit.outputs import LONGEST, Array, Outputs
+
+FEWEST = 1024  # outputs of both inputs from which events are proposed: others show what is not rare
+BY_CHANCE = 0.2  # the largest share of the events that chance may be expected to propose
+MOST_TIMES = 256  # more often is not told apart: chance never does that
+COST = 4.0  # correct guesses that a wrong one outweighs
+MOST_CELLS = 1 << 18  # numbers that are sorted, if there are several coordinates
+MOST_COORDINATES = 64
+MOST_EVENTS = 256  # of one coordinate, or words
+# Two numbers belong together if they are at most this far apart, in units of their spread. The finest is far coarser
+# than rounding errors: which of two neighbouring floats an output is must not matter.
+FINEST = 1e-9
+COARSER = 1.5  # how many times as much events of coarser intervals must be worth
+NARROWEST = FINEST / 4  # width of an interval in a file, in units of its numbers
+NEARNESS = (FINEST, 1e-3, 1e-2, 1e-1)
+
+Interval: TypeAlias = tuple[int, float, float, int]  # coordinate, from, to, input
+
+
+@dataclass(frozen=True)
+class Exclusive(Distinguisher):
+    """1 for an output with an event that only the second input gave, −1 for one of the first, NaN for neither."""
+
+    intervals: tuple[Interval, ...] = ()  # in order, disjoint
+    words: tuple[tuple[str, int], ...] = ()
+    kinds: tuple[tuple[str, int], ...] = ()  # anomalies
+    width: int = 0
+    inputs: tuple[Any, ...] = ()  # for anomalies
+
+    kind = "Exclusive"
+    order = 55
+    decided = True
+
+    @classmethod
+    def fit(cls, training: TrainingSet) -> Iterator[Self]:
+        """For two inputs, if there are such events beyond what chance proposes."""
+        seen = cls._seen(training)
+        if seen:
+            yield from cls._proposed(seen, training.inputs)
+
+    @classmethod
+    def cross_fit(cls, training: TrainingSet) -> tuple[Self, list[Scores]] | None:
+        """One from all runs, and the scores that those from either half give the other half."""
+        seen = cls._seen(training)
+        whole = next(cls._proposed(seen, training.inputs), None) if seen else None
+        if whole is None:
+            return None
+        halves = [[one.part(slice(start, None, 2)) for one in seen] for start in (0, 1)]
+        scores: list[list[Scores]] = [[np.zeros(0)] for _ in seen]
+        for half, other in (halves, reversed(halves)):
+            for fitted in cls._proposed(half, training.inputs):
+                for side, outputs in zip(scores, other, strict=True):
+                    side.append(fitted._score(outputs))
+        return whole, [np.concatenate(side) for side in scores]
+
+    @classmethod
+    def _seen(cls, training: TrainingSet) -> list[_Seen]:
+        runs = sum(map(len, training.outputs))
+        if len(training.outputs) != 2 or runs < FEWEST:
+            return []
+        width = min(training.width, MOST_COORDINATES)
+        return [_Seen.of(outputs, width, training.inputs) for outputs in training.outputs]
+
+    @classmethod
+    def _proposed(cls, seen: Sequence[_Seen], inputs: tuple[Any, ...]) -> Iterator[Self]:
+        intervals = _intervals([one.rows for one in seen])
+        words = _exclusive([Counter(chain.from_iterable(one.words)) for one in seen])
+        kinds = _exclusive([one.kinds() for one in seen])
+        if intervals or words or kinds:
+            width = 1 + max((interval[0] for interval in intervals), default=-1)
+            yield cls(tuple(intervals), words, kinds, width, inputs if kinds else ())
+
+    def score(self, outputs: Outputs) -> Scores:
+        return self._score(_Seen.of(outputs, self.width, self.inputs, bool(self.words), bool(self.kinds)))
+
+    def _score(self, seen: _Seen) -> Scores:
+        votes = np.zeros(len(seen.rows))
+        for j in sorted({interval[0] for interval in self.intervals}):
+            column, of_column = seen.rows[:, j], [interval[1:] for interval in self.intervals if interval[0] == j]
+            low, high, side = (np.array(some) for some in zip(*of_column, strict=True))
+            where = np.searchsorted(low, column, side="right") - 1
+            inside = (where >= 0) & (column <= high[where])
+            votes += np.where(inside, 2 * side[where] - 1, 0)
+        if self.words and seen.words:
+            named = dict(self.words)
+            votes += [sum(2 * named[word] - 1 for word in named.keys() & words) for words in seen.words]
+        if self.kinds:
+            named = dict(self.kinds)
+            for code, name in seen.meaning.items():
+                votes += (2 * named[name] - 1) * (seen.codes == code) if name in named else 0
+        return np.where(votes == 0, np.nan, np.sign(votes))
+
+    def describe(self) -> str:
+        return "events that only one input gave"
+
+    def event(self, side: int) -> str:
+        """What names an input, in words."""
+        ranges = [(coordinate_name(j, self.width), low, high) for j, low, high, of in self.intervals if of == side]
+        said = [_range(*interval) for interval in ranges]
+        said += [f"the word {word!r} appears" for word, of in self.words if of == side]
+        said += [f"the output is {in_words(name)}" for name, of in self.kinds if of == side]
+        return shown_names(said)
+
+    @classmethod
+    def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Self:
+        intervals = tuple((int(j), float(low), float(high), int(of)) for j, low, high, of in data["intervals"])
+        words, kinds = (tuple((str(name), int(of)) for name, of in data[some]) for some in ("words", "kinds"))
+        width = int(data["width"])
+        require(len(intervals) + len(words) + len(kinds) > 0, "an event")
+        require(all(event[-1] in (0, 1) for event in (*intervals, *words, *kinds)), "events of two inputs")
+        require(all(0 <= j < width for j, _, _, _ in intervals), "intervals of its width")
+        wide = (high - low >= NARROWEST * max(abs(low), abs(high)) for _, low, high, _ in intervals)
+        require(all(wide), "intervals far wider than rounding errors")
+        ordered = pairwise(intervals)
+        require(all(a[0] < b[0] or (a[0] == b[0] and a[2] < b[1]) for a, b in ordered), "intervals in order")
+        return cls(intervals, words, kinds, width, tuple(data["inputs"]))
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What is looked at in the outputs of one input: numbers, words, anomalies."""
+
+    rows: Array
+    words: list[set[str]]
+    codes: NDArray[np.int64]
+    meaning: dict[int, str]
+
+    @classmethod
+    def of(cls, outputs: Outputs, width: int, inputs: tuple[Any, ...], words: bool = True, kinds: bool = True) -> Self:
+        has_words = words and outputs.numbers is None
+        texts = [set(text[: 8 * LONGEST].split()) for text in outputs.texts()] if has_words else []
+        found = anomalies(outputs, inputs) if kinds else (np.zeros(0, dtype=np.int64), {})
+        return cls(outputs.matrix(width) if width else np.zeros((len(outputs), 0)), texts, *found)
+
+    def part(self, some: slice) -> Self:
+        return replace(self, rows=self.rows[some], words=self.words[some], codes=self.codes[some])
+
+    def kinds(self) -> Counter[str]:
+        """How often each anomaly occurs."""
+        return Counter({name: int(np.count_nonzero(self.codes == code)) for code, name in self.meaning.items()})
+
+
+def _range(name: str, low: float, high: float) -> str:
+    middle, half = (low + high) / 2, (high - low) / 2
+    if half <= 1e-6 * max(abs(middle), half):
+        return f"{name} is {middle:.6g}"
+    return f"{name} is between {low:.6g} and {high:.6g}"
+
+
+def _exclusive(counts: Sequence[Counter[str]]) -> tuple[tuple[str, int], ...]:
+    """The names that only one input has, and whose they are."""
+    names = sorted(counts[0] | counts[1])
+    table = np.array([[count[name] for name in names] for count in counts], dtype=np.int64)
+    kept, _ = _beyond_chance(table[0], table[1])
+    best = kept[np.argsort(-table[:, kept].sum(axis=0), kind="stable")[:MOST_EVENTS]]
+    return tuple((names[i], int(table[1, i] > 0)) for i in best.tolist())
+
+
+def _beyond_chance(first: NDArray[Any], second: NDArray[Any]) -> tuple[NDArray[np.int64], float]:
+    """Which events one input alone gave, from the number of times on from which chance proposes few such events;
+    and what they are worth, in correct guesses.
+
+    An event that both inputs give equally often comes n times from one input alone with probability 2^(1 − n). Those
+    that came from both show how many such events there are, and so how many of them look exclusive by chance: the share
+    of false discoveries (Storey 2002), taken over all events of at least n times.
+    """
+    times = np.minimum(first + second, MOST_TIMES)
+    alone = (np.minimum(first, second) == 0) & (times > 0)
+    most = int(times.max(initial=0)) if alone.any() else 0
+    if most < 2:
+        return np.zeros(0, dtype=np.int64), 0.0
+    chance = 2.0 ** (1 - np.arange(most + 1))
+    found = np.bincount(times[alone], minlength=most + 1)
+    of_both = np.bincount(times, minlength=most + 1) - found
+    by_chance = np.where(chance < 1, of_both * chance / np.maximum(1 - chance, 0.5), 0.0)
+    few = _from_on(by_chance) + chance <= BY_CHANCE * _from_on(found)
+    # A wrong guess costs as much as some correct ones gain: what chance may add is worth less than nothing.
+    times_each = np.arange(most + 1)
+    worth = _from_on(times_each * (found - COST * by_chance)) - COST * times_each * chance / 2
+    worth[~few] = 0.0
+    worth[:2] = 0.0
+    least = int(worth.argmax())
+    return np.flatnonzero(alone & (times >= least) & (worth[least] > 0)), float(worth[least])
+
+
+def _from_on(counts: NDArray[Any]) -> NDArray[Any]:
+    """The sum of all later entries, for each."""
+    return np.asarray(counts[::-1].cumsum()[::-1])
+
+
+def _intervals(sides: Sequence[Array]) -> list[Interval]:
+    """Intervals of a coordinate that only one input gave: numbers that lie together and apart from others."""
+    width = min(sides[0].shape[1], max(1, MOST_CELLS // sum(map(len, sides))))
+    columns = [column for j in range(width) if (column := _Column.of(j, [rows[:, j] for rows in sides])) is not None]
+    best: list[Interval] = []
+    most = 0.0
+    for nearness in NEARNESS if columns else ():
+        groups = [column.groups(nearness) for column in columns]
+        low, high, first, second = (np.concatenate(some) for some in zip(*groups, strict=True))
+        kept, worth = _beyond_chance(first, second)
+        if worth > most:
+            most, times = COARSER * worth, (first + second)[kept]
+            kept = np.sort(kept[np.argsort(-times, kind="stable")[:MOST_EVENTS]])
+            place = np.repeat([column.place for column in columns], [len(some[0]) for some in groups])[kept]
+            of = (second[kept] > 0).astype(int)
+            best = list(zip(place.tolist(), low[kept].tolist(), high[kept].tolist(), of.tolist(), strict=True))
+    return best
+
+
+@dataclass(frozen=True)
+class _Column:
+    """The numbers of one coordinate in order: of both inputs, and of the second."""
+
+    place: int
+    values: Array
+    of_second: Array
+    spread: float
+
+    @classmethod
+    def of(cls, place: int, sides: Sequence[Array]) -> Self | None:
+        finite = [side[np.isfinite(side)] for side in sides]
+        values, quarter = np.sort(np.concatenate(finite)), sum(map(len, finite)) // 4
+        if len(values) < 4:
+            return None
+        with np.errstate(over="ignore"):
+            spread = float(values[-1 - quarter] - values[quarter]) or float(values[-1] - values[0])
+        return cls(place, values, np.sort(finite[1]), spread) if np.isfinite(spread) else None
+
+    def groups(self, nearness: float) -> tuple[Array, Array, NDArray[np.int64], NDArray[np.int64]]:
+        """Where groups of two or more neighbouring numbers begin and end, and how many of them each input gave."""
+        apart = max(nearness * self.spread, FINEST * float(np.abs(self.values[[0, -1]]).max()))
+        ends = np.append(np.flatnonzero(np.diff(self.values) > apart) + 1, len(self.values))
+        starts = np.concatenate([[0], ends[:-1]])
+        some = ends - starts > 1
+        starts, ends = starts[some], ends[some]
+        low, high = self.values[starts], self.values[ends - 1]
+        second = np.searchsorted(self.of_second, high, side="right") - np.searchsorted(self.of_second, low)
+        return low - apart / 3, high + apart / 3, ends - starts - second, second
