@@ -54,12 +54,7 @@ def test_each_verdict_is_certified_or_refused_with_a_reason(content, name, setti
             continue
         if verdict.open:
             continue
-        try:
-            written = dpassay.certify(verdict)
-        except InputError:  # doubles do not tell such vectors apart in the verifier
-            assert content in ("far and near", "small")
-            continue
-        assert dpassay.verify(written, vocabulary=file).verdict == verdict.word
+        assert dpassay.verify(dpassay.certify(verdict), vocabulary=file).verdict == verdict.word
 
 
 def saved(tmp_path, **rows):

@@ -18,7 +18,7 @@ MULTIPLIER, CLIP = 1.5, 0.2
 
 
 def noise_of_a_round(privacy, source, embedding, monkeypatch, **more):
-    """What a round adds to the mean update when nobody takes part, in units of z·C over the divisor."""
+    """What a round adds to the mean update when nobody takes part, in units of z."""
     settings = Settings(
         privacy, noise_multiplier=MULTIPLIER, clip=CLIP, noise_source=source, embedding=embedding, hidden=8, **more
     )
@@ -38,8 +38,7 @@ def noise_of_a_round(privacy, source, embedding, monkeypatch, **more):
         engine.draw = lambda *_: []
         monkeypatch.setattr(engine.server, "step", lambda mean, _: found.append(mean))
     engine.round(0)
-    unit = MULTIPLIER * run.aggregation.sensitivity / run.aggregation.divisor
-    return found[0].double().numpy() / unit, run
+    return found[0].double().numpy() / MULTIPLIER, run
 
 
 def check_noise(name, noise, run, off=1.05):

@@ -1,4 +1,4 @@
-"""The commands for text systems: rewrite texts, and guess what a text was."""
+"""The command that rewrites texts."""
 
 from __future__ import annotations
 
@@ -7,23 +7,20 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, redirect_stdout
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpassay.cli.common import (
-    AsJson,
     ClusterAddress,
     Workers,
     check_writable,
     needs,
     note,
-    print_json,
     print_rich,
     progress_bar,
     working,
@@ -39,11 +36,11 @@ from dpassay.cli.rewriters import (
     epsilon_of,
     specification,
 )
-from dpassay.errors import InputError
+from dpassay.errors import InputError, MechanismError
 
 if TYPE_CHECKING:
     from dpassay.text.corpora.records import Lines, Table
-    from dpassay.text.rewriters.base import Rewriter
+    from dpassay.text.rewriters.base import Rewriter, TextGuarantee
     from dpassay.text.rewriters.rewriting import Order
 
 Corpus = Annotated[
@@ -78,7 +75,14 @@ def rewrite(
         Path | None, typer.Option(help="The file that states the guarantee. Default: OUT.json, next to the output.")
     ] = None,
     as_published: Annotated[
-        bool, typer.Option("--as-published", help="Allow a published mechanism although its claim does not hold.")
+        bool, typer.Option("--as-published", help="Allow a rewriter although its claim does not hold.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="With --python: audit the declared epsilon first, with 5,000 runs.")
+    ] = False,
+    skip_invalid: Annotated[
+        bool,
+        typer.Option("--skip-invalid", help="Leave out and count records of a .jsonl file without a text."),
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue after what is already in OUT.")] = False,
     device: Device = "cpu",
@@ -90,7 +94,8 @@ def rewrite(
 
     The guarantee is for one text. What it covers and what it rests on is written as JSON next to the output. Empty
     lines, unknown words and very long lines are texts like any other. Of a .csv, .tsv or .jsonl file the column text is
-    rewritten; all others stay as they are, and the guarantee does not cover them.
+    rewritten; all others stay as they are, and the guarantee does not cover them. The guarantee of a rewriter of your
+    own is what it declares: it is not checked, except that its randomness must differ from run to run.
 
     \b
     Examples:
@@ -99,7 +104,7 @@ def rewrite(
       dpassay rewrite --model models/adept --mechanism none --in in.txt --out same.txt --workers 4
       dpassay rewrite --model models/adept --epsilon 50 --in train.csv --out rewritten.csv      labels are kept
       dpassay rewrite --model models/adept --epsilon 50 --in in.jsonl --column question --out out.jsonl
-      dpassay rewrite --python mymodule:rewriter --true-epsilon 100 --in in.txt --out out.txt
+      dpassay rewrite --python mymodule:rewriter --true-epsilon 100 --check --in in.txt --out out.txt
     """
     if names:
         _list_rewriters()
@@ -111,29 +116,67 @@ def rewrite(
         raise InputError(f"{out} exists already: continue it with --resume, or write to another file")
     statement = statement if statement is not None or out is None else out.with_name(out.name + ".json")
     _check_files(source, out, statement)
-    form = _form(source, out, column)
-    order = _order(model, python, mechanism, settings, (epsilon, true_epsilon, delta), device, cluster)
+    form = _form(source, out, column, skip_invalid)
+    if check and python is None:
+        raise InputError("--check is for a rewriter of your own, --python; for others see 'dpassay check --model'")
+    order = order_of(model, python, mechanism, settings, (epsilon, true_epsilon, delta), device, cluster)
     from dpassay.compute.executors import make_executor
     from dpassay.core.files import write_whole
     from dpassay.text.rewriters.base import released
     from dpassay.text.rewriters.base import statement as state
     from dpassay.text.rewriters.rewriting import opened
 
+    with progress_bar(1) if order.true else working("reading the model") as bar:
+        rewriter = opened(order, bar)
+    guarantee = _guarantee_of(order, rewriter, check)
     with working("reading the model"):
-        rewriter = opened(order)
-        stated = state(rewriter)
-    _check_published(rewriter, as_published)
+        stated = state(rewriter, guarantee)
+    _check_published(rewriter, guarantee, as_published)
     stated["input"] = "standard input" if source is None else source.name  # no fingerprint, which would be a leak
     stated |= _about_columns(form)
-    done = _behind(out, statement, stated, form) if resume and out is not None else 0
-    work: Callable[[list[str]], list[str]] = partial(released, rewriter)
+    done = _behind(out, statement, stated, form) if resume and out is not None else None
+    work: Callable[[list[str]], list[str]] = partial(released, rewriter, who=order.rewriter)
     if workers is not None or cluster is not None:
         work = _at_workers(order, stated, several=workers != 1)
     with closing(make_executor(workers, cluster)) as executor:
-        print(f"guarantee: {rewriter.guarantee}", file=sys.stderr)
+        note(f"guarantee: {guarantee}")
+        for sentence in guarantee.not_covered:
+            note(f"  {sentence}")
         if statement is not None and not resume:
             write_whole(statement, json.dumps(stated, indent=1, ensure_ascii=False) + "\n")
         _rewrite_texts(partial(executor.map, work), form, source, out, done)
+
+
+def _guarantee_of(order: Order, rewriter: Rewriter, check: bool) -> TextGuarantee:
+    """The guarantee to be stated: for somebody's own rewriter what it declares, and what is seen of that."""
+    from dpassay.text.rewriters.base import blamed
+    from dpassay.text.rewriters.catalogue import Specification
+    from dpassay.text.rewriters.rewriting import fixed_randomness
+
+    named = Specification.read(order.rewriter)
+    with blamed(order.rewriter):
+        guarantee = rewriter.guarantee
+    if not named.own or math.isinf(guarantee.epsilon):
+        return guarantee
+    try:
+        with working("looking whether its randomness is fixed"):
+            doubt = fixed_randomness(order, rewriter)
+    except (InputError, MechanismError) as error:  # it may be made for other texts
+        doubt = ""
+        note(f"whether its randomness is fixed was not tested: {error}")
+    guarantee = replace(guarantee, declared_by=named.name, doubt=doubt, proofs=())
+    if not check or doubt:
+        return guarantee
+    from dpassay.text.systems import audit_declared
+
+    with progress_bar(1) as bar, redirect_stdout(sys.stderr):
+        verdict = audit_declared(rewriter, guarantee, bar)
+    if verdict.refuted:
+        shown = (
+            f"epsilon is at least {verdict.epsilon.lower:.4g}, with an error probability of at most {verdict.alpha:g}"
+        )
+        return replace(guarantee, doubt=f"an audit of {verdict.runs:,} runs refuted it: {shown}")
+    return replace(guarantee, audit=f"not refuted by an audit of {verdict.runs:,} runs on texts about flights")
 
 
 def _list_rewriters() -> None:
@@ -147,7 +190,7 @@ def _list_rewriters() -> None:
     print_rich(table)
 
 
-def _order(
+def order_of(
     model: str | None,
     python: str | None,
     mechanism: str | None,
@@ -162,7 +205,7 @@ def _order(
     if device != "cpu" and cluster is None:
         from dpassay.text.models.training import usable
 
-        device = usable(device).type
+        device = usable(device, note).type
     named = specification(model, python, mechanism, settings, device)
     from dpassay.text.rewriters.rewriting import Order
 
@@ -172,17 +215,18 @@ def _order(
     return Order(str(named), value, asked[2], true)
 
 
-def _check_published(rewriter: Rewriter, allowed: bool) -> None:
-    """Refuse a rewriter whose claim does not hold, unless that is wanted."""
-    guarantee = rewriter.guarantee
-    if guarantee.holds or allowed:
+def _check_published(rewriter: Rewriter, guarantee: TextGuarantee, allowed: bool) -> None:
+    """Refuse a rewriter as published, or one whose claim does not hold, unless that is wanted."""
+    if allowed or (guarantee.holds and not guarantee.as_published):
         return
     from dpassay.text.rewriters.base import describe
     from dpassay.text.rewriters.rewriting import WHY_NOT
 
-    if describe(rewriter).get("mechanism") == "adept-as-published":
+    if (mechanism := describe(rewriter).get("mechanism")) == "none":
+        return  # somebody asked for no noise by name
+    if mechanism == "adept-as-published":
         raise InputError(WHY_NOT)
-    raise InputError(f"this rewriter is not as private as claimed: {guarantee}. To run it anyway, add --as-published.")
+    raise InputError(f"the guarantee would be: {guarantee}. To run it anyway, add --as-published.")
 
 
 def _at_workers(order: Order, stated: dict[str, Any], several: bool) -> Callable[[list[str]], list[str]]:
@@ -207,12 +251,14 @@ def _check_files(source: Path | None, out: Path | None, statement: Path | None) 
         raise InputError("--in, --out and --statement must be different files: one would be written over another")
 
 
-def _form(source: Path | None, out: Path | None, column: str) -> Lines | Table:
+def _form(source: Path | None, out: Path | None, column: str, skip_invalid: bool) -> Lines | Table:
     """How the input is read and the output written: as lines, or as tables, by the files' suffixes."""
     from dpassay.text.corpora.records import TABLES, Lines, Table
 
     allowed = ", ".join(TABLES)
     into_table = out is not None and out.suffix.lower() in TABLES
+    if skip_invalid and (source is None or source.suffix.lower() != ".jsonl"):
+        raise InputError("--skip-invalid is for a .jsonl file, whose objects may lack a text: give one with --in")
     if source is None or source.suffix.lower() not in TABLES:
         if into_table:
             raise InputError(f"{out} would be a table, but lines come in: give --in a file ending in {allowed}")
@@ -224,7 +270,7 @@ def _form(source: Path | None, out: Path | None, column: str) -> Lines | Table:
             f"{source} is a table, and {out} would be lines: give --out the ending {allowed}, or make lines of it "
             f"first: dpassay corpus --corpus {source} --out lines.txt"
         )
-    return Table(source, out, column)
+    return Table(source, out, column, skip_invalid)
 
 
 def _about_columns(form: Lines | Table) -> dict[str, str]:
@@ -236,23 +282,29 @@ def _about_columns(form: Lines | Table) -> dict[str, str]:
     if not form.named:
         note(f"{form.source} has no header: what comes before the first separator is the label, the rest is the text")
     note(f"only {form.rewritten!r} is rewritten: other columns stay as they are, and the guarantee does not cover them")
-    return {"column": form.rewritten, "other_columns": "as they were; the guarantee does not cover them"}
+    left_out = {"records_without_text": "left out"} if form.skip_invalid else {}
+    return {"column": form.rewritten, "other_columns": "as they were; the guarantee does not cover them", **left_out}
 
 
 def _behind(out: Path, statement: Path | None, stated: dict[str, Any], form: Lines | Table) -> int:
-    """How many texts are already rewritten, if in the same way; an incomplete record is removed."""
+    """How many texts are already rewritten, if in the same way."""
     try:
         before = json.loads((statement or out).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise InputError(f"{statement} does not say how {out} was made: start again with another file") from None
-    if before != json.loads(json.dumps(stated)):
+    now = json.loads(json.dumps(stated))
+    if not isinstance(before, dict) or before | {"input": ""} != now | {"input": ""}:
         raise InputError(
             f"{out} was rewritten with other options, see {statement}: give the same ones, or another file"
         )
+    with out.open("rb") as file:
+        return form.finished(file)[0]
+
+
+def _cut(out: Path, form: Lines | Table) -> None:
+    """Remove an incomplete last record."""
     with out.open("r+b") as file:
-        number, whole = form.finished(file)
-        file.truncate(whole)
-    return number
+        file.truncate(form.finished(file)[1])
 
 
 def _rewrite_texts(
@@ -260,14 +312,15 @@ def _rewrite_texts(
     form: Lines | Table,
     source: Path | None,
     out: Path | None,
-    done: int,
+    done: int | None,
 ) -> None:
+    """Rewrite all texts, or those after the first `done` ones, which are in the output already."""
+    from dpassay.cli.resuming import Rewritten
     from dpassay.text.rewriters.rewriting import in_groups
 
-    number = done
+    number, kept = done or 0, None if out is None else Rewritten(out)
     with ExitStack() as files:
         stream: IO[bytes] = sys.stdin.buffer if source is None else files.enter_context(source.open("rb"))
-        target: IO[bytes] = sys.stdout.buffer if out is None else files.enter_context(out.open("ab"))
         total = 0 if source is None else source.stat().st_size
         tell = files.enter_context(progress_bar(total or 1)) if out is not None else None
         read = 0
@@ -278,79 +331,31 @@ def _rewrite_texts(
                 read += len(line)
                 yield line
 
-        texts = form.texts(counted(), done)
-        if sum(1 for _ in islice(texts, done)) < done:
-            raise InputError(f"the input has fewer {form.unit} than {out}: it is not the one that was being rewritten")
+        texts = form.texts(counted(), number)
+        if kept is not None and done is not None:
+            texts = kept.behind(texts, done)
+            _cut(kept.out, form)
+        elif kept is not None:
+            kept.begin()
+        target: IO[bytes] = sys.stdout.buffer if out is None else files.enter_context(out.open("ab"))
+        groups = in_groups(texts)
         try:
-            for group in work(in_groups(texts)):
+            for group in work(groups if kept is None else kept.groups(groups)):
                 target.write(form.written(group).encode("utf-8"))
                 target.flush()
                 number += len(group)
+                if kept is not None:
+                    kept.written()
                 if tell is not None:
                     tell(read, max(total, read), f"{number:,} {form.unit}")
             target.write(form.written([]).encode("utf-8"))  # a header without records
         except KeyboardInterrupt:
-            kept = f"{number:,} {form.unit} are in {out}. To continue, add --resume"
-            how = "no file was changed" if out is None else kept
+            told = f"{number:,} {form.unit} are in {out}. To continue, add --resume"
+            how = "no file was changed" if out is None else told
             print(f"interrupted; {how}", file=sys.stderr)
             raise typer.Exit(130) from None
-    if out is not None:
+    if kept is not None:
+        kept.finish()
         note(f"{number:,} {form.unit} in {out}")
-
-
-def reconstruct(
-    text: Annotated[str, typer.Argument(help="A rewritten text.")],
-    candidates: Annotated[Path, typer.Option(help="A file of possible original texts, one per line.")],
-    model: RewriterName = None,
-    python: RewriterPath = None,
-    mechanism: MechanismName = None,
-    settings: RewriterSettings = None,
-    epsilon: ReleaseEpsilon = None,
-    true_epsilon: TrueEpsilon = None,
-    delta: ReleaseDelta = None,
-    draws: Annotated[
-        int | None, typer.Option(help="Number of rewritings to learn from. Default: 400 per candidate.")
-    ] = None,
-    most: Annotated[int, typer.Option(help="How many candidates to show.")] = 10,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Guess the original of a rewritten text: the attack that 'dpassay audit --model' uses.
-
-    Where the rewriter knows the probability of what it writes, the guess is the best that anybody can make. Otherwise
-    the attack learns from rewritings of the candidates.
-
-    \b
-    Examples:
-      dpassay reconstruct 'on april first i need a ticket' --model models/atis --mechanism adept-as-published \\
-        --candidates atis.txt --epsilon 100
-    """
-    if most < 1:
-        raise InputError(f"--most must be 1 or more, got {most}")
-    from dpassay.cli.audit import read_inputs
-
-    known = list(dict.fromkeys(str(line) for line in read_inputs(candidates)))
-    order = _order(model, python, mechanism, settings, (epsilon, true_epsilon, delta), "cpu", None)
-    from dpassay.text.reconstruction import attack_on, ranking
-    from dpassay.text.rewriters.rewriting import opened
-
-    attacked = opened(order)
-    with progress_bar(draws or 1) as bar:
-        attack = attack_on(attacked, known, draws, seed, bar)
-    rows = ranking(attack, known, text, most, seed)
-    if as_json:
-        print_json(rows)
-        return
-    from rich.table import Table
-    from rich.text import Text
-
-    from dpassay.errors import harmless
-
-    with_likelihood = any("log_likelihood" in row for row in rows)
-    table = Table("probability", *(["log-likelihood"] if with_likelihood else []), "candidate", box=None)
-    table.header_style = "bold"
-    for row in rows:
-        likely = [f"{math.exp(row['log_probability']):.3%}"]
-        likely += [f"{row['log_likelihood']:.1f}"] if with_likelihood else []
-        table.add_row(*likely, Text(harmless(str(row["candidate"]))))
-    print_rich(table)
+    if skipped := getattr(form, "skipped", 0):
+        note(f"{skipped:,} records without a text were left out")

@@ -65,7 +65,7 @@ TrueEpsilons = Annotated[
 ]
 Delta = Annotated[float | None, typer.Option("--delta", "-d", help="For rewriters that have one. Default: their own.")]
 Seed = Annotated[int, typer.Option(help="The first seed. The same seed gives the same numbers.")]
-Seeds = Annotated[int, typer.Option(help="With several, each metric gets an interval over seeds.")]
+Seeds = Annotated[int, typer.Option(help="With five or more, each metric gets an interval over seeds.")]
 Limit = Annotated[
     int | None, typer.Option(help="Train on at most this many utterances, and test on as many. Default: all.")
 ]
@@ -207,6 +207,15 @@ def _rewriters(models: list[str] | None, pythons: list[str] | None, mechanisms: 
         raise InputError("name a rewriter: --model NAME, --model FOLDER or --python package.module:name")
     if mechanisms and not models:
         raise InputError("--mechanism is for --model: name one")
+    from dpassay.text.rewriters.catalogue import Specification
+
+    takes = {name: Specification.read(name).takes("mechanism") for name in models or () if mechanisms}
+    if not all(takes.values()):
+        other = next(name for name, known in takes.items() if not known)
+        fitting = [name for name, known in takes.items() if known]
+        right = [f"--model {name},mechanism={one}" for name in fitting for one in mechanisms or ()]
+        hint = f": write {' '.join([*right, f'--model {other}'])}" if right else ": leave --mechanism out"
+        raise InputError(f"{other} has no mechanism to choose, and --mechanism applies to every --model{hint}")
     named = [f"{name},mechanism={one}" for name in models or () for one in mechanisms or ()]
     return [*(named if mechanisms else models or ()), *(pythons or ())]
 
@@ -231,6 +240,10 @@ def _check_seeds(seed: int, seeds: int) -> None:
         raise InputError(f"seed must be 0 or more, got {seed}")
     if not 1 <= seeds <= 10_000:
         raise InputError(f"seeds is how many there are, from 1 to 10000, got {seeds}")
+    from dpassay.text.measurements import LEAST_SEEDS
+
+    if 1 < seeds < LEAST_SEEDS:
+        note(f"warning: {seeds} seeds are too few for an interval; take one, or at least {LEAST_SEEDS}")
 
 
 def _usable(encoder: str | None) -> str | None:

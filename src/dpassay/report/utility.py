@@ -13,6 +13,8 @@ from rich.text import Text
 from dpassay.audit.inference import log_limits
 from dpassay.errors import harmless
 from dpassay.reproduce.result import COLOURS, MARKS, as_csv, pictures
+from dpassay.text.measurements import LEAST_SEEDS
+from dpassay.text.rewriters.catalogue import Specification
 
 if TYPE_CHECKING:
     from dpassay.text.measurements import Row, Stated
@@ -25,9 +27,11 @@ NOTES = (
     "(unchanged texts), kept (words) and length compare rewritten test texts with the original ones; ppl is their "
     "perplexity. Found: how often an attacker names the true one of M candidates; most: how often any attacker can."
 )
-ONE_SEED = "±: 95 % intervals (Clopper and Pearson) over test texts or guesses, for one seed."
+ONE_SEED = "±, or + and −: 95 % intervals (Clopper and Pearson) over test texts or guesses, for one seed."
+FEW_SEEDS = "Warning: {} seeds are too few for an interval; take one, or at least {}."
 SEEDS = (
-    "±: 95 % intervals (Student's t) over {} seeds: they cover the randomness of rewriting, not the choice of texts."
+    "±, or + and −: 95 % intervals (Student's t) over {} seeds, which cover the randomness of rewriting, not the "
+    "choice of texts."
 )
 WIDEST = 80  # columns of a terminal that shows everything in two tables
 
@@ -41,7 +45,7 @@ class Column:
 
 
 def _shown(metric: str, unit: float = 1, digits: int = 0) -> Callable[[Row], str]:
-    """A metric with half the width of its interval."""
+    """A metric with its interval, which stays within what the metric can be."""
 
     def show(row: Row) -> str:
         one = row.estimates.get(metric)
@@ -49,8 +53,9 @@ def _shown(metric: str, unit: float = 1, digits: int = 0) -> Callable[[Row], str
             return ""
         if one.low is None or one.high is None:
             return f"{unit * one.mean:.{digits}f}" if abs(one.mean) < 1e5 else f"{one.mean:.1e}"
-        half = unit * max(one.mean - one.low, one.high - one.mean)
-        return f"{unit * one.mean:.{digits}f}±{half:.{digits}f}"
+        low, mean, high = (round(unit * number, digits) for number in (one.low, one.mean, one.high))
+        above, below = (f"{side:.{digits}f}" for side in (high - mean, mean - low))
+        return f"{mean:.{digits}f}" + (f"±{above}" if above == below else f"+{above}−{below}")
 
     return show
 
@@ -102,7 +107,12 @@ EVERYTHING = (*WHO, *EPSILONS, *PRIVACY[:2], *UTILITY, *CLOSENESS, *PRIVACY[2:])
 def notes_of(rows: Sequence[Row]) -> str:
     """What the columns and the intervals mean."""
     seeds = max((row.seeds for row in rows), default=1)
-    return f"{NOTES} {ONE_SEED if seeds == 1 else SEEDS.format(seeds)}"
+    own = dict.fromkeys(row.label for row in rows if not row.reference and Specification.read(row.rewriter).own)
+    declared = f" The ε of {', '.join(map(harmless, own))} is what it declares, and was not checked." if own else ""
+    intervals = ONE_SEED if seeds == 1 else SEEDS.format(seeds)
+    if 1 < seeds < LEAST_SEEDS:
+        intervals = FEW_SEEDS.format(seeds, LEAST_SEEDS)
+    return f"{NOTES} {intervals}{declared}"
 
 
 def utility_tables(rows: Sequence[Row], width: int) -> list[Table]:
@@ -114,7 +124,15 @@ def utility_tables(rows: Sequence[Row], width: int) -> list[Table]:
     if console.measure(whole).maximum <= width:
         tables = [whole]
     else:
-        tables = [_table(rows, (*WHO, *EPSILONS, *part)) for part in (PRIVACY, UTILITY, CLOSENESS)]
+        tables = []
+        for part in (PRIVACY, UTILITY, CLOSENESS):
+            columns: list[Column] = []
+            for column in part:
+                if columns and console.measure(_table(rows, (*WHO, *EPSILONS, *columns, column))).maximum > width:
+                    tables.append(_table(rows, (*WHO, *EPSILONS, *columns)))
+                    columns = []
+                columns.append(column)
+            tables.append(_table(rows, (*WHO, *EPSILONS, *columns)))
     tables[-1].caption, tables[-1].caption_justify = notes_of(rows), "left"
     return tables
 

@@ -1,7 +1,7 @@
 """Measurements of a rewriter: one per seed, a summary row over all seeds, and files that hold them.
 
 Rows carry intervals. With one seed, those for accuracies and for the attacker's success are Clopper-Pearson intervals
-over the texts or guesses. With several, every metric has a Student interval over the seeds.
+over the texts or guesses. With five or more, every metric has a Student interval over the seeds; fewer are too few.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ SCHEMA = "dpassay/utility/2"
 ORIGINAL, COMMONEST = "original", "commonest"
 REFERENCES = (ORIGINAL, COMMONEST)  # what rewriters are compared with: the text itself, and always the same label
 ERROR = 0.05  # probability that an interval misses the truth
+LEAST_SEEDS = 5  # for a Student interval: with fewer it rests on the normal distribution alone
 LARGEST_FILE = 100_000_000  # bytes
 
 # The metrics by name. Those of the first two kinds are proportions, estimated from counts.
@@ -68,8 +69,8 @@ class Stated(Kept):
 
     @property
     def holds(self) -> bool:
-        """Whether the authors' ε holds."""
-        return self.true_epsilon <= self.epsilon
+        """Whether the authors' ε holds; nothing infinite does."""
+        return self.true_epsilon <= self.epsilon and math.isfinite(self.true_epsilon)
 
 
 class Guesses(Kept):
@@ -186,11 +187,11 @@ def _row(group: Sequence[Measurement], label: str) -> Row:
         if not numbers:
             continue
         ends: tuple[float, float] | tuple[()] = ()
-        if len(numbers) > 1:
+        if len(numbers) >= LEAST_SEEDS:
             least, most = RANGES.get(name, (0.0, 1.0))
             low, high = student(numbers)
             ends = max(low, least), min(high, most)
-        elif name in shares[0]:
+        elif len(numbers) == 1 and name in shares[0]:
             ends = proportion_interval(*shares[0][name], ERROR)
         found[name] = Estimate(math.fsum(numbers) / len(numbers), *ends)
     described = (first.guarantee, len(group), first.utterances, found, first.guesses, first.examples)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MOST_CANDIDATES = 100
 MOST_COMPARED = 200
 MOST_PAIRS = 3
+CHECK_RUNS = 5000  # of a short audit
 # The mechanism, reading or variant of a model that each claim is about.
 REWRITERS = {
     "adept": "adept-as-published",
@@ -34,7 +35,11 @@ REWRITERS = {
     "adept-gaussian": "gaussian",
 }
 READINGS = {"dptext-zero": "zero", "dptext-resampled": "resampled", "dptext-nan": "nan", "dptext-corrected": "right"}
-EMBEDDINGS = ("dpnr", "dpnr-element", "dpnr-dropout", "dpnr-scaled", "dpnr-corrected", "dpnr-dropout-fixed")
+WITH_GAUSSIAN = ("dpnr-gaussian", "dpnr-gaussian-fixed")
+EMBEDDINGS = (
+    *("dpnr", "dpnr-element", "dpnr-dropout", "dpnr-scaled", "dpnr-corrected", "dpnr-dropout-fixed"),
+    *WITH_GAUSSIAN,
+)
 SETTABLE = {"epsilon", "delta", "e", "mu"}  # may be set in a claim about a model; the model fixes everything else
 SENTENCES = ("book a flight to rome", "book a flight to boston")
 
@@ -140,11 +145,15 @@ def _dpnr(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
     from dpassay.text.rewriters.dpnr import load
 
     subject, _ = load(folder)
-    dropout, noise = "dropout" in claim.name, "e" if "e" in claim.parameters else "epsilon"
-    epsilon = changes.get(noise, subject.epsilon)
-    subject = replace(subject, epsilon=epsilon, mu=changes.get("mu", subject.mu) if dropout else 0, scale=None)
+    if (subject.delta > 0) != (claim.name in WITH_GAUSSIAN):
+        drawn, other = ("Gaussian", "without") if subject.delta else ("Laplace", "with")
+        raise InputError(f"{folder} has {drawn} noise, {claim.name} is about another; train {other} --delta for that")
+    dropout, noise = "mu" in claim.parameters, "e" if "e" in claim.parameters else "epsilon"
+    own = {"epsilon": changes.get(noise, subject.epsilon), "mu": changes.get("mu", subject.mu) if dropout else 0}
+    subject = replace(subject, **own, delta=changes.get("delta", subject.delta), scale=None)
     parameters = {"dim": subject.dim, noise: repr(subject.epsilon), **({"mu": repr(subject.mu)} if dropout else {})}
-    return Running(subject.scaled() if claim.name == "dpnr-scaled" else subject, parameters)
+    parameters |= {"delta": repr(subject.delta)} if subject.delta else {}
+    return Running(subject.scaled() if claim.name.endswith("-scaled") else subject, parameters)
 
 
 CLAIMS = {"adept": tuple(REWRITERS), "dptext": tuple(READINGS), "dpnr": EMBEDDINGS}
@@ -289,6 +298,14 @@ def check_rewriter(
     claimed = (guarantee.stated, guarantee.delta, guarantee.neighbours)
     sampled = _sampled(Running(subject, {}), claimed, texts, runs, seed, progress)
     return sampled if exact is None else with_samples(exact, sampled)
+
+
+def audit_declared(rewriter: Any, guarantee: TextGuarantee, progress: Progress | None = None) -> Verdict:
+    """A short audit of the ε that somebody's own rewriter declares, on texts of the shipped corpus."""
+    from dpassay.text.rewriters.base import as_mechanism
+
+    claimed = (guarantee.stated, guarantee.delta, guarantee.neighbours)
+    return _sampled(Running(as_mechanism(rewriter), {}), claimed, None, CHECK_RUNS, 0, progress)
 
 
 def of_audit(file: Path, named: Specification) -> tuple[Any, Callable[[list[Any]], Any] | None]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from importlib.util import find_spec
@@ -19,7 +18,7 @@ import numpy as np
 
 from dpassay.audit.options import Progress
 from dpassay.compute.executors import Executor, InProcess
-from dpassay.errors import InputError, MechanismError
+from dpassay.errors import InputError
 from dpassay.text import attacks, metrics
 from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.measurements import COMMONEST, ORIGINAL, REFERENCES, Guesses, Measurement
@@ -27,7 +26,7 @@ from dpassay.text.models.classifier import MOST_WORDS, bag_of_words, fit
 from dpassay.text.models.encoders import MINILM, Encoder, sentence_encoder
 from dpassay.text.models.words import tokenise
 from dpassay.text.planning import Subject, one_thread, sha256_of
-from dpassay.text.rewriters.base import Rewriter, checked
+from dpassay.text.rewriters.base import Rewriter, blamed, checked
 
 CANDIDATES = 50  # among which the attacker looks for a text
 GUESSES = 500  # that the attacker makes
@@ -166,24 +165,13 @@ def measured(bench: Bench, cell: Cell) -> Measurement:
         rewriter = _made(subject)
         words, guesses = np.random.default_rng([seed, int(subject.identity[:30], 16)]).spawn(2)
         texts = [*bench.train, *bench.test]
-        with _blamed(subject):
+        with blamed(str(subject)):
             written = checked(rewriter.rewrite(texts, words), texts)
         found = _compared(bench, written, seed)
-        with _blamed(subject):
+        with blamed(str(subject)):
             found["guesses"] = _attacked(bench, rewriter, guesses)
         found["examples"] = _examples(bench, written)
         return _measurement(bench, subject, seed, **found)
-
-
-@contextmanager
-def _blamed(subject: Subject) -> Iterator[None]:
-    """What goes wrong while a rewriter works is its own failure."""
-    try:
-        yield
-    except (InputError, MechanismError):
-        raise
-    except Exception as error:
-        raise MechanismError(f"{subject} failed: {type(error).__name__}: {error}"[:500]) from error
 
 
 @lru_cache(maxsize=1)

@@ -39,10 +39,6 @@ class Aggregation(Protocol):
     def sensitivity(self) -> float:
         """The largest l2 distance between the sums of neighbours, given the same coins."""
 
-    @property
-    def divisor(self) -> float:
-        """What a sum is divided by: a fixed, public number."""
-
     def drawn(self, randomness: Randomness, round_: int) -> list[int]:
         """The cells that take part in a round."""
 
@@ -76,8 +72,8 @@ class PerUnit:
 
     Units are disjoint: one added or removed moves the sum by at most `clip`.
 
-    >>> PerUnit(units=100, rate=0.1, clip=0.5).divisor
-    10.0
+    >>> PerUnit(units=100, rate=0.1, clip=0.5).sensitivity
+    0.5
     """
 
     units: int
@@ -91,10 +87,6 @@ class PerUnit:
     @property
     def sensitivity(self) -> float:
         return self.clip
-
-    @property
-    def divisor(self) -> float:
-        return self.rate * self.units
 
     def drawn(self, randomness: Randomness, round_: int) -> list[int]:
         return np.flatnonzero(randomness.uniform(round_, 0, self.units) < self.rate).tolist()
@@ -143,10 +135,6 @@ class UserEntity:
     @property
     def sensitivity(self) -> float:
         return 2 * self.clip + (self.most - 1) * self.cell_clip
-
-    @property
-    def divisor(self) -> float:
-        return self.user_rate * len(self.users)
 
     def drawn(self, randomness: Randomness, round_: int) -> list[int]:
         heads = np.flatnonzero(randomness.uniform(round_, 0, len(self.users)) < self.user_rate)

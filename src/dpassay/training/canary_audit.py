@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpassay.audit.options import check_alpha
 from dpassay.core.guarantee import GDP, ApproxDP, Guarantee, PureDP, stated_guarantee
 from dpassay.core.interval import Interval, outward
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.theorems import Theorem
-from dpassay.errors import InputError
 from dpassay.evidence.sampled import SampledWitness
 from dpassay.evidence.verdict import Advice, Bounds, JudgedClaim, Open, Refuted, SampledEvidence, Verdict
 from dpassay.training.canary_scores import CanaryScores
@@ -64,8 +64,7 @@ class TrainingClaim:
         assert isinstance(guarantee, PureDP | ApproxDP | GDP), "no metric, order or rho was given"
         self.guarantee = guarantee
         self.alpha, self.neighbours, self.name = alpha, Neighbours(neighbours), name
-        if not 0 < alpha < 0.5:
-            raise InputError(f"alpha must lie between 0 and 0.5, got {alpha}")
+        check_alpha(alpha)
 
     def with_value(self, value: float) -> Guarantee:
         """The same guarantee with another value of ε, or μ."""

@@ -67,7 +67,7 @@ class ExampleTraining:
         noise = self.randomness.normal(self.number, sum(sizes), self.deviation, self.device)
         for parameter, drawn in zip(parameters, torch.split(noise, sizes), strict=True):
             summed: Tensor = parameter.summed_grad  # type: ignore[attr-defined]
-            parameter.grad = (summed + drawn.view_as(summed)) / self.aggregation.divisor
+            parameter.grad = (summed + drawn.view_as(summed)) / self.aggregation.sensitivity
 
     def state(self) -> dict[str, NDArray[Any]]:
         """What a resumed run needs besides the weights."""

@@ -1,7 +1,7 @@
 """Federated averaging with privacy: drawn cells train from the same weights; the server uses a noisy mean of updates.
 
 A round is: draw cells, let each take local steps of gradient descent, bound and sum the updates, add Gaussian noise,
-divide by a fixed number, and let the server take a step. All but the aggregation and the noise is post-processing.
+divide by the sensitivity, and let the server take a step. All but the aggregation and the noise is post-processing.
 """
 
 from __future__ import annotations
@@ -171,8 +171,8 @@ class Federated:
             total = self.aggregation.combine(cells, self._parts(cells, number), step)
         noisy = total + self.randomness.normal(number, self.size, self.deviation, self.device)
         self.released(noisy)
-        mean = noisy.float() * ((step or 1.0) / self.aggregation.divisor)
-        self.server.step(mean, number)
+        # Not divided by the number of units, which is private: Adam's step does not depend on the scale.
+        self.server.step(noisy.float() * ((step or 1.0) / self.aggregation.sensitivity), number)
         return len(cells)
 
     def released(self, noisy: Tensor) -> None:

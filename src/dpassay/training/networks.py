@@ -18,7 +18,7 @@ from dpassay.training.language_model import LanguageModel, Sizes
 
 LONGEST = 40  # words of a text
 GIVEN = "The words that the model knows come from a list that does not depend on the corpus."
-FOUND = "The words that the model knows are those of the corpus, and no guarantee covers this list."
+FOUND = "The words that the model knows are those of the corpus."
 
 
 class Trainable(Protocol):

@@ -6,93 +6,43 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import Field
 
+from dpassay import __version__
 from dpassay.errors import InputError
+from dpassay.text.corpora.flights import known_words
 from dpassay.text.corpora.utterance import Utterance
-from dpassay.text.models.folder import About, Arrays, read_folder, write_folder
+from dpassay.text.models.folder import MODEL, About, Arrays, read_folder, write_folder
 from dpassay.text.models.training import Progress, interruptible, usable
 from dpassay.text.models.words import Vocabulary
 from dpassay.training.accountant import Account, least_noise
-from dpassay.training.aggregation import Aggregation, PerUnit, UserEntity, usual_most
+from dpassay.training.aggregation import Aggregation, PerUnit, UserEntity
 from dpassay.training.canary_rounds import CanaryRounds
 from dpassay.training.canary_scores import CanaryScores, write_scores
 from dpassay.training.canary_sentences import secrets, sentence_scores, with_canaries
-from dpassay.training.federated import Federated, Plan, Sentences, Server
+from dpassay.training.federated import Federated, Sentences, Server
 from dpassay.training.language_model import perplexity
 from dpassay.training.networks import Trainable, make_trainable, reopened
-from dpassay.training.randomness import KEY_BYTES, Randomness, check_source, make_randomness
+from dpassay.training.randomness import KEY_BYTES, Randomness, make_randomness
+from dpassay.training.settings import Settings
 from dpassay.training.statement import Terms, write_statement
 from dpassay.training.units import Units, gathered
 
 SAVED_EVERY = 10.0  # seconds
 MEASURED_EVERY = 50  # rounds
 MEASURED = 1000  # held-out texts at most
-SECRETS = "checkpoint.json"  # the key and the corpus' fingerprint, while training is unfinished
+SECRETS = "checkpoint.json"  # the key and what depends on the corpus, while training is unfinished
 CANARY_FILE = "canaries.csv"
-CANARY_KINDS = ("updates", "sentences")
 CELL_CLIP = 0.25  # of the clip, if none is given
+MOST_USERS = 32  # in a round of user-entity privacy, if no number is given: it must not depend on the corpus
 
 Warn = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The settings of a run. Give ε, or the noise multiplier; the other is computed.
-
-    >>> Settings(privacy="user", epsilon=4).delta
-    1e-05
-    """
-
-    privacy: str = "user"
-    epsilon: float | None = None
-    delta: float = 1e-5
-    noise_multiplier: float | None = None
-    rate: float = 0.1
-    entity_rate: float = 0.5
-    clip: float = 0.5
-    cell_clip: float | None = None
-    most_users: int | None = None
-    noise_source: str = "os"
-    seed: int = 0
-    embedding: int = 64
-    hidden: int = 64
-    base: str = ""
-    canaries: int = 0
-    canary_kind: str = "updates"
-    plan: Plan = field(default_factory=Plan)
-
-    def __post_init__(self) -> None:
-        check_source(self.noise_source)
-        given = self.epsilon is not None, self.noise_multiplier is not None
-        if self.privacy == "none" and any(given):
-            raise InputError("training without privacy has no epsilon and no noise: leave them out, or choose one")
-        if self.privacy != "none" and sum(given) != 1:
-            raise InputError("give either the epsilon or the noise multiplier: the other is computed")
-        if self.noise_multiplier is not None and not 1e-3 <= self.noise_multiplier <= 1e4:
-            raise InputError(f"the noise multiplier must be a number from 0.001 to 10000, got {self.noise_multiplier}")
-        if self.canary_kind not in CANARY_KINDS:
-            raise InputError(f"unknown kind of canaries {self.canary_kind!r}; there are {' and '.join(CANARY_KINDS)}")
-        if self.canaries and not 2 <= self.canaries <= 10**6:
-            raise InputError(f"an audit needs from 2 to 1,000,000 canaries, got {self.canaries}")
-        if self.canaries and self.canary_kind == "updates" and self.privacy not in ("user", "entity"):
-            raise InputError("updates can be planted with user and entity privacy: plant sentences instead")
-        if self.noise_source == "opendp" and self.privacy not in ("user", "entity"):
-            raise InputError("OpenDP's noise is for user and entity privacy here: choose the noise source os or torch")
-
-    @property
-    def included(self) -> NDArray[np.bool_]:
-        """Which canaries are in, each by its own coin."""
-        return np.random.default_rng([self.seed, 13]).random(self.canaries) < 0.5
 
 
 class Trained(About):
@@ -103,31 +53,43 @@ class Trained(About):
     words: list[str] = Field(max_length=10**6)
     vocabulary_from: str
     settings: dict[str, Any]
-    units: int = Field(ge=0)
     done: int = Field(0, ge=0, description="rounds so far")
     deviation: float = Field(ge=0, description="of the noise")
-    perplexity_before: float | None = None
-    perplexity_after: float | None = None
 
 
 @dataclass(frozen=True)
 class Result:
-    """A finished run: where it is, what it reached, and what it guarantees."""
+    """A finished run: where it is, what it guarantees, and what it reached.
+
+    The perplexity on held-out text, before and after, and `units` depend on the corpus and are not protected: they are
+    for whoever has the corpus, and not in the folder.
+    """
 
     folder: Path
     network: torch.nn.Module
     about: Trained
     statement: dict[str, Any]
     seconds: float
+    perplexity: tuple[float | None, float | None]
+    units: Units
 
 
 class Run:
     """All parts of a run, put together from its settings and units."""
 
-    def __init__(self, settings: Settings, units: Units, trainable: Trainable, device: torch.device) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        units: Units,
+        trainable: Trainable,
+        device: torch.device,
+        deviation: float | None = None,
+    ) -> None:
         self.settings, self.units, self.trainable, self.device = settings, units, trainable, device
         if settings.privacy == "example" and not settings.base and find_spec("opacus") is None:
             raise InputError("example privacy needs Opacus, which is not installed: pip install 'dpassay[training]'")
+        if settings.noise_source == "opendp" and find_spec("opendp") is None:
+            raise InputError("this noise is drawn by OpenDP, which is not installed: pip install 'dpassay[release]'")
         largest = max(weights.numel() for weights in trainable.network.parameters())
         if settings.canary_kind == "updates" and settings.canaries > largest:
             raise InputError(
@@ -135,7 +97,7 @@ class Run:
                 f"has {largest:,}: plant fewer, or sentences"
             )
         self.aggregation = _aggregation(settings, units)
-        self.account = _account(settings, self.aggregation)
+        self.account = _account(settings, self.aggregation, deviation)
         self.held_out = trainable.numbers(units.held_out[:MEASURED]) if units.held_out else None
 
     def engine(self, randomness: Randomness) -> Any:
@@ -176,53 +138,60 @@ def train(
 ) -> Result:
     """Train a language model with privacy and save it, with its statement, in a folder.
 
-    `vocabulary` is a public list of words; without one, the words of the corpus are used, which no guarantee covers.
-    Ctrl-C stops after the current round, and `resume` continues to the same weights.
+    `vocabulary` is a public list of words. A base model needs none. The folder lists the words that the model knows, so
+    the words of the corpus are used only where nothing is guaranteed: without privacy, or with the setting
+    `vocabulary_from_corpus`.
+    Ctrl-C stops after the current round, and `resume` continues to the same weights. An unfinished run may be continued
+    to fewer or more rounds, with the noise that it began with.
     """
     place, begun = Path(folder), time.monotonic()
-    planted = _planted(settings, utterances, vocabulary)
-    utterances = with_canaries(utterances, planted, settings.included, settings.plan.sentences)
+    settings, deviation = _other_rounds(place, settings) if resume else (settings, None)
+    planted = _planted(settings, vocabulary)
+    copies = (
+        settings.plan.sentences if settings.privacy in ("user", "user-entity", "none") else 1
+    )  # a canary is one unit
+    utterances = with_canaries(utterances, planted, settings.included, copies)
     units = gathered(utterances, settings.privacy, held_out)
+    _check_vocabulary(settings, vocabulary)
     for message in (*units.warnings, *_cautions(settings, units)):
         warn(message)
     where = usable(device)
     trainable = make_trainable(units.texts, vocabulary, settings, where)
-    run = Run(settings, units, trainable, where)
+    run = Run(settings, units, trainable, where, deviation)
     about, arrays, secrets = (_continued if resume else _fresh)(place, run)
     if arrays is not None:
         trainable.load(arrays, place)
-    elif run.held_out is not None:
-        about = about.model_copy(update={"perplexity_before": run.measured()})
-    if about.done < settings.plan.rounds:
+    if secrets:
         about, engine = _run_rounds(run, about, place, secrets, arrays, progress)
         if settings.canaries:
             learnt = sentence_scores(trainable.network, trainable.numbers(planted)) if planted else engine.scores
             write_scores(CanaryScores(learnt, settings.included), place / CANARY_FILE)
     stated = _terms(run, about).as_data()
-    return Result(place, trainable.network, about, stated, time.monotonic() - begun)
+    reached = secrets.get("perplexity"), run.measured()
+    return Result(place, trainable.network, about, stated, time.monotonic() - begun, reached, units)
 
 
 def _run_rounds(
-    run: Run, about: Trained, place: Path, secrets: dict[str, str], arrays: Arrays | None, progress: Progress | None
+    run: Run, about: Trained, place: Path, secrets: dict[str, Any], arrays: Arrays | None, progress: Progress | None
 ) -> tuple[Trained, Any]:
     settings = run.settings
     randomness = make_randomness(settings.noise_source, settings.seed, bytes.fromhex(secrets["key"]), settings.clip)
     engine, rounds, done = run.engine(randomness), settings.plan.rounds, about.done
-    if done:
+    if done and arrays is not None and (done < rounds or any(":" in name for name in arrays)):
         engine.resume(arrays, done)
-    now = about.perplexity_before
+    now = secrets.get("perplexity")
     _save(run, engine, about, place)
     with interruptible() as interrupted:
         saved = time.monotonic()
         while done < rounds:
             engine.round(done)
             done += 1
-            if done % MEASURED_EVERY == 0 or done == rounds:
+            if done % MEASURED_EVERY == 0:
                 now = run.measured()
             if progress is not None:
                 progress(done, rounds, _note(run, now, done))
             if time.monotonic() - saved > SAVED_EVERY or done == rounds or interrupted():
-                about = about.model_copy(update={"done": done, "perplexity_after": now})
+                about = about.model_copy(update={"done": done})
                 _save(run, engine, about, place)
                 saved = time.monotonic()
             if interrupted() and done < rounds:
@@ -231,12 +200,23 @@ def _run_rounds(
     return about, engine
 
 
-def _planted(settings: Settings, utterances: Sequence[Utterance], vocabulary: Sequence[str] | None) -> list[str]:
-    """The sentences of canaries, if canaries are sentences, of words that the model knows."""
+def _check_vocabulary(settings: Settings, vocabulary: Sequence[str] | None) -> None:
+    """Refuse to publish the words of a corpus under a guarantee."""
+    if settings.vocabulary_from_corpus and (vocabulary is not None or settings.base):
+        raise InputError("vocabulary_from_corpus is for training without a public vocabulary and without a base model")
+    if vocabulary is None and not (settings.base or settings.privacy == "none" or settings.vocabulary_from_corpus):
+        raise InputError(
+            "the model's folder lists the words that the model knows, and those of this corpus are private: give a "
+            "public list of words with --vocabulary FILE, or a base model with --base. With --vocabulary-from-corpus "
+            "the words of the corpus are used, and nothing is guaranteed."
+        )
+
+
+def _planted(settings: Settings, vocabulary: Sequence[str] | None) -> list[str]:
+    """The sentences of canaries, if canaries are sentences. Their words are public: none comes from the corpus."""
     if not settings.canaries or settings.canary_kind != "sentences":
         return []
-    words = vocabulary or Vocabulary.of([u.text for u in utterances]).words
-    return secrets(words, settings.canaries, settings.seed)
+    return secrets(vocabulary or known_words(), settings.canaries, settings.seed)
 
 
 def _note(run: Run, now: float | None, done: int) -> str:
@@ -267,7 +247,7 @@ def _terms(run: Run, about: Trained) -> Terms:
         settings.noise_source,
         about.vocabulary_from,
         settings.base,
-        (about.perplexity_before, about.perplexity_after if about.done == settings.plan.rounds else None),
+        settings.vocabulary_from_corpus,
     )
 
 
@@ -276,16 +256,18 @@ def _aggregation(settings: Settings, units: Units) -> Aggregation:
         planted = settings.canaries if settings.canary_kind == "updates" else 0
         return PerUnit(len(units.cells) + planted, settings.rate, settings.clip)
     cell_clip = CELL_CLIP * settings.clip if settings.cell_clip is None else settings.cell_clip
-    most = usual_most(units.count, settings.rate) if settings.most_users is None else settings.most_users
+    most = MOST_USERS if settings.most_users is None else settings.most_users
     rates = (settings.rate, settings.entity_rate)
     return UserEntity(units.names, units.user_of, units.entity_of, *rates, settings.clip, cell_clip, most)
 
 
-def _account(settings: Settings, aggregation: Aggregation) -> Account | None:
-    """The accountant, with the given noise or the noise for ε."""
+def _account(settings: Settings, aggregation: Aggregation, deviation: float | None) -> Account | None:
+    """The accountant, with the noise of a run that is continued, the given noise, or the noise for ε."""
     if settings.privacy == "none":
         return None
     rate, rounds, far = aggregation.rate, settings.plan.rounds, aggregation.sensitivity
+    if deviation is not None:
+        return Account(rate, far, deviation, rounds, settings.delta)
     multiplier = settings.noise_multiplier
     if multiplier is None:
         assert settings.epsilon is not None
@@ -305,19 +287,19 @@ def _cautions(settings: Settings, units: Units) -> list[str]:
 def _asked(run: Run) -> Trained:
     deviation = run.account.deviation if run.account else 0.0
     return Trained(
-        version=version("dpassay"),
+        version=__version__,
         words=list(run.trainable.words),
         vocabulary_from=run.trainable.vocabulary_from,
         settings=json.loads(json.dumps(asdict(run.settings))),
-        units=run.units.count,
         deviation=deviation,
     )
 
 
-def _fresh(place: Path, run: Run) -> tuple[Trained, None, dict[str, str]]:
+def _fresh(place: Path, run: Run) -> tuple[Trained, None, dict[str, Any]]:
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise InputError(f"{place} already exists and is not empty: continue it with --resume, or give another folder")
-    secrets = {"key": os.urandom(KEY_BYTES).hex(), "fingerprint": run.units.fingerprint()}
+    secrets: dict[str, Any] = {"key": os.urandom(KEY_BYTES).hex(), "fingerprint": run.units.fingerprint()}
+    secrets["perplexity"] = run.measured()
     try:
         place.mkdir(parents=True, exist_ok=True)
         with os.fdopen(os.open(place / SECRETS, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -327,7 +309,25 @@ def _fresh(place: Path, run: Run) -> tuple[Trained, None, dict[str, str]]:
     return _asked(run), None, secrets
 
 
-def _continued(place: Path, run: Run) -> tuple[Trained, Arrays, dict[str, str]]:
+def _other_rounds(place: Path, settings: Settings) -> tuple[Settings, float | None]:
+    """The settings of a run that is continued, perhaps to fewer or more rounds than planned, and its noise."""
+    about, _ = read_folder(place, Trained)
+    plan = about.settings.get("plan")
+    planned, asked = plan.get("rounds") if isinstance(plan, dict) else None, settings.plan.rounds
+    if not isinstance(planned, int):
+        raise InputError(f"{place / MODEL} is damaged: it does not say how many rounds were planned; train again")
+    if planned == asked:
+        return settings, about.deviation
+    if about.done >= planned:
+        raise InputError(
+            f"{place} is finished, with {planned:,} rounds, and what a longer run needs was deleted: train into "
+            "another folder"
+        )
+    rounds = max(asked, about.done)
+    return replace(settings, plan=replace(settings.plan, rounds=rounds)), about.deviation
+
+
+def _continued(place: Path, run: Run) -> tuple[Trained, Arrays, dict[str, Any]]:
     about, arrays = read_folder(place, Trained)
     asked = _asked(run)
     again = "Give the same corpus and options again, or train into another folder."
@@ -335,21 +335,31 @@ def _continued(place: Path, run: Run) -> tuple[Trained, Arrays, dict[str, str]]:
         raise InputError(
             f"{place} was trained by dpassay {about.version}, not {asked.version}. Train into another folder."
         )
-    changed = [n for n in ("words", "units", "vocabulary_from") if getattr(about, n) != getattr(asked, n)]
-    changed += [n for n in asked.settings if about.settings.get(n) != asked.settings[n]]
+    changed = [n for n in ("words", "vocabulary_from") if getattr(about, n) != getattr(asked, n)]
+    other_rounds = about.settings["plan"]["rounds"] != asked.settings["plan"]["rounds"]
+    about.settings["plan"]["rounds"] = asked.settings["plan"]["rounds"]  # `_other_rounds` has judged them
+    epsilon = {"epsilon"} if other_rounds and about.settings.get("epsilon") is not None else set()
+    changed += [n for n in asked.settings if n not in epsilon and about.settings.get(n) != asked.settings[n]]
     if changed:
         raise InputError(f"{place} was trained with other settings: it differs in {', '.join(changed)}. {again}")
-    if about.done >= run.settings.plan.rounds:
+    allowed, reached = run.settings.epsilon, run.account.epsilon().upper if run.account else 0.0
+    if allowed is not None and reached > allowed:
+        raise InputError(
+            f"with the noise of this run, {run.settings.plan.rounds:,} rounds give epsilon {reached:.4g}, above "
+            f"{allowed:g}: continue to fewer rounds, or allow a larger epsilon"
+        )
+    about = about.model_copy(update={"settings": asked.settings})
+    if about.done >= run.settings.plan.rounds and not (place / SECRETS).exists():
         return about, arrays, {}
     try:
         secrets = json.loads((place / SECRETS).read_text(encoding="utf-8"))
-        key, fingerprint = str(secrets["key"]), str(secrets["fingerprint"])
-        bytes.fromhex(key)
+        bytes.fromhex(secrets["key"])
+        fingerprint = secrets["fingerprint"]
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{place / SECRETS} is missing or damaged: the run cannot be continued. {again}") from None
     if fingerprint != run.units.fingerprint():
         raise InputError(f"{place} was trained on another corpus. {again}")
-    return about, arrays, {"key": key, "fingerprint": fingerprint}
+    return about, arrays, secrets
 
 
 def opened(folder: str | Path, device: str = "cpu") -> tuple[torch.nn.Module, Vocabulary | None, Trained]:

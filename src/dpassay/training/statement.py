@@ -1,5 +1,6 @@
 """What a trained model guarantees, for which neighbours, and what that rests on: written next to the model.
 
+A statement is published with its model. So it holds nothing that depends on the corpus: no counts, no perplexity.
 `statement.json` is for programs, `statement.md` for people. For a model whose training is not finished it says so.
 """
 
@@ -18,7 +19,7 @@ from dpassay.training.accountant import Account
 from dpassay.training.aggregation import UserEntity
 from dpassay.training.units import Units
 
-FORMAT = "dpassay/training-statement/1"
+FORMAT = "dpassay/training-statement/2"
 JSON_FILE, TEXT_FILE = "statement.json", "statement.md"
 NEIGHBOURS = {
     "example": "two corpora that differ in one sentence, added or removed",
@@ -29,6 +30,9 @@ NEIGHBOURS = {
     "that name it; a sentence without an entity is an entity of its own, and other users stay even if no sentence is "
     "left to them",
 }
+WITHOUT_PRIVACY = "it was trained without privacy"
+KNOWN_SEED = "noise from a known seed, which anyone who knows the seed can subtract"
+CORPUS_WORDS = "the folder lists the words of the corpus, which may be private"
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class Terms:
     noise_source: str
     vocabulary: str
     base: str = ""
-    perplexity: tuple[float | None, float | None] = (None, None)
+    words_of_corpus: bool = False
 
     @property
     def finished(self) -> bool:
@@ -57,28 +61,27 @@ class Terms:
             "finished": self.finished,
             "rounds": {"done": self.done, "planned": self.rounds},
             "privacy": self.units.privacy,
-            "units": self.units.count,
-            "sentences": {"used": len(self.units.texts), "left_out": self.units.left_out},
-            "held_out_perplexity": dict(zip(("before", "after"), self.perplexity, strict=True)),
         }
         if self.account is None:
-            return stated | {"guarantee": None, "not_covered": ["everything: this model was trained without privacy"]}
+            return stated | {"guarantee": None, "none_because": WITHOUT_PRIVACY}
         account, spent = self.account, _after(self.account, self.done)
         planned = account.epsilon()
+        guarantee = {
+            "epsilon": {"lower": spent[0], "upper": spent[1]},
+            "delta": account.delta,
+            "neighbours": NEIGHBOURS[self.units.privacy],
+            "when_finished": {"lower": planned.lower, "upper": planned.upper},
+        }
+        reasons = [KNOWN_SEED] * (self.noise_source == "torch") + [CORPUS_WORDS] * self.words_of_corpus
+        void = {"guarantee": None, "none_because": "; ".join(reasons), "otherwise": guarantee}
         return stated | {
-            "guarantee": {
-                "epsilon": {"lower": spent[0], "upper": spent[1]},
-                "delta": account.delta,
-                "neighbours": NEIGHBOURS[self.units.privacy],
-                "when_finished": {"lower": planned.lower, "upper": planned.upper},
-            },
+            **(void if reasons else {"guarantee": guarantee}),
             "mechanism": {
                 "pipeline": account.pipeline,
                 "rate": account.rate,
                 "sensitivity": account.sensitivity,
                 "noise_deviation": account.deviation,
                 "noise_multiplier": account.deviation / account.sensitivity,
-                "divisor": self.aggregation.divisor,
                 **_parts(self.aggregation),
             },
             "noise_source": self.noise_source,
@@ -96,7 +99,6 @@ class Terms:
         who = {"example": "sentence", "user-entity": "user and each entity"}.get(self.units.privacy, self.units.privacy)
         found = [
             f"Each {who} takes part in a round independently of all others, with the stated probability.",
-            f"How many units there are, {self.units.count:,}, may be known to everybody.",
             self.randomness,
             "The settings, such as rounds, rate and clip, were chosen without looking at this corpus. For the corpora "
             "that dpassay ships, flights and bookings, this does not hold: the default learning rate was chosen among "
@@ -121,7 +123,8 @@ class Terms:
 
     def _not_covered(self) -> list[str]:
         return [
-            "The perplexities stated here: they are measured on held-out text, which is not protected.",
+            "Perplexities, and numbers of users and sentences: 'dpassay train' prints them for whoever has the corpus, "
+            "and they are not in this folder.",
             "Other models trained on the same corpus: each spends its own epsilon and delta, which add up.",
             "Facts that many units share: what all of them say can be learnt, whoever takes part.",
             "This folder while training is unfinished: it then holds the secrets that a resumed run needs.",
@@ -153,25 +156,26 @@ def as_text(stated: dict[str, Any]) -> str:
             "holds for the rounds so far.",
             "",
         ]
+    if guarantee is None and "otherwise" not in stated:
+        return "\n".join([*lines, f"{in_words(stated).capitalize()}.", ""])
     if guarantee is None:
-        return "\n".join([*lines, "Nothing: it was trained without privacy.", ""])
-    epsilon, made, said = guarantee["epsilon"], stated["mechanism"], stated["sentences"]
-    who = "users" if "user" in stated["privacy"] else "units"
+        guarantee = stated["otherwise"]
+        lines += [f"{in_words(stated).capitalize()}.", "", "Without that, it would be:", ""]
+    epsilon, made = guarantee["epsilon"], stated["mechanism"]
     command = ["dpassay", "check", "--pipeline", made["pipeline"], "--neighbours", "add-remove-record"]
-    command += ["--dim", "1", "--delta", repr(guarantee["delta"]), "--epsilon", _above(epsilon["upper"])]
+    command += ["--dim", "1", "--delta", repr(guarantee["delta"]), "--epsilon", above(epsilon["upper"])]
     lines += [
-        f"({_above(epsilon['upper'])}, {guarantee['delta']:g})-differential privacy between {guarantee['neighbours']}.",
-        f"The true ε lies in [{epsilon['lower']:.6f}, {_above(epsilon['upper'], 6)}] if the assumptions below hold. It "
+        f"({above(epsilon['upper'])}, {guarantee['delta']:g})-differential privacy between {guarantee['neighbours']}.",
+        f"The true ε lies in [{epsilon['lower']:.6f}, {above(epsilon['upper'], 6)}] if the assumptions below hold. It "
         "holds for all weights of all rounds together, not only for the last ones.",
         "",
         "## How",
         "",
-        f"- {stated['units']:,} {who}, {said['used']:,} sentences; {said['left_out']:,} sentences were left out",
         f"- a unit affects a round with probability {made['rate']:.6g}, in each of {rounds['done']:,} rounds",
         f"- the sums of two neighbours lie at most {made['sensitivity']:.6g} apart (l2), clipped as a whole",
         f"- Gaussian noise of standard deviation {made['noise_deviation']:.6g} per weight: "
         f"{made['noise_multiplier']:.4g} times that distance",
-        f"- the noisy sum is divided by {made['divisor']:.6g}, a fixed number",
+        "- the noisy sum is divided by that distance, and Adam takes a step; the number of units is not used",
         "",
         "Check it with:",
         "",
@@ -184,10 +188,21 @@ def as_text(stated: dict[str, Any]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _above(epsilon: float, digits: int = 4) -> str:
+def in_words(stated: dict[str, Any]) -> str:
+    """The guarantee in a line; where there is none, why.
+
+    >>> in_words({"guarantee": None, "none_because": KNOWN_SEED})
+    'none: noise from a known seed, which anyone who knows the seed can subtract'
+    """
+    if (guarantee := stated["guarantee"]) is None:
+        return f"none: {stated['none_because']}"
+    return f"({above(guarantee['epsilon']['upper'])}, {guarantee['delta']:g})-DP between {guarantee['neighbours']}"
+
+
+def above(epsilon: float, digits: int = 4) -> str:
     """A number with that many digits that is not below ε.
 
-    >>> _above(1.00001)
+    >>> above(1.00001)
     '1.0001'
     """
     return f"{math.ceil(epsilon * 10**digits) / 10**digits:.{digits}f}"

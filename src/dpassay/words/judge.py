@@ -17,8 +17,10 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import TIE, exactly, number, up
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
+from dpassay.evidence.confirm import confirmed
 from dpassay.evidence.verdict import Advice, Bounds, ExactEvidence, JudgedClaim, Open, Proven, Refuted, Verdict
 from dpassay.evidence.word_witness import WordWitness
+from dpassay.words.certificate import certify_words
 from dpassay.words.groups import worst_in_groups
 from dpassay.words.mechanisms import MECHANISMS, CusText, ScoredWords, WordMechanism, need_directions
 from dpassay.words.rules import Rule, Rules
@@ -151,7 +153,7 @@ def judge(mechanism: WordMechanism, claimed: PureDP | MetricDP, rules: Rules, de
     treated = mechanism
     given_away = rules.example(mechanism.vocabulary)
     if given_away is not None:
-        return _given_away(Treatment(mechanism, rules), claimed, *given_away)
+        return confirmed(_given_away(Treatment(mechanism, rules), claimed, *given_away), certify_words)
     if all(rules.rule_of(word, mechanism.vocabulary) == "dropped" for word in mechanism.vocabulary.words):
         raise InputError("every word of the vocabulary is dropped: there is no output to judge")
     replaced, outside = rules.replaced(mechanism.vocabulary), rules.replaces_others
@@ -166,7 +168,7 @@ def judge(mechanism: WordMechanism, claimed: PureDP | MetricDP, rules: Rules, de
         found = worst_in_groups(treated, metric, claimed.epsilon, outside)
     else:
         raise InputError(f"{type(mechanism).__name__} has no exact analysis; santext, custext and tem have one")
-    return _decided(Treatment(mechanism, rules), treated, claimed, found)
+    return confirmed(_decided(Treatment(mechanism, rules), treated, claimed, found), certify_words)
 
 
 def _decided(

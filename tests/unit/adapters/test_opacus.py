@@ -130,7 +130,7 @@ def test_a_step_is_traced_to_the_optimizers_own_lines() -> None:
     assert result.verdict.open
     assert {(draw.distribution, float(draw.parameters["scale"])) for draw in result.draws} == {("normal", 1.5 * 2.0)}
     assert {Path(draw.place.file).parts[-2:] for draw in result.draws} == {("optimizers", "optimizer.py")}
-    assert result.pair_epsilon.upper == pytest.approx(gaussian_epsilon(1.5, 1e-5), rel=1e-3)
+    assert result.traced_epsilon.upper == pytest.approx(gaussian_epsilon(1.5, 1e-5), rel=1e-3)
     assert "gaussian(0.75)" in result.pipeline  # divided by the batch size, 4
     assert result.verdict.source == "stated by the noise multiplier 1.5, for one step without sampling"
     assert all(torch.equal(one, two) for one, two in zip(before, model.parameters(), strict=True))
@@ -139,14 +139,14 @@ def test_a_step_is_traced_to_the_optimizers_own_lines() -> None:
 def test_a_step_whose_optimizer_adds_less_noise_is_refuted_at_its_line() -> None:
     model, optimizer, batch = private(norm=2.0, noise=1.5)
     right = step(model, optimizer, torch.nn.functional.mse_loss, batch)
-    optimizer.noise_multiplier = 0.5
-    result = dpassay.trace(right, delta=1e-5)
+    optimizer.noise_multiplier = 0.2
+    result = dpassay.trace(right, epsilon=0.5, delta=1e-5, time="20s")
     assert result.verdict.refuted
     assert (result.rules, Path(str(result.findings[0].place).split(":")[0]).name) == (
         ("loss-too-large",),
         "optimizer.py",
     )
-    assert result.pair_epsilon.lower == pytest.approx(gaussian_epsilon(0.5, 1e-5), rel=1e-3)
+    assert result.traced_epsilon.lower == pytest.approx(gaussian_epsilon(0.2, 1e-5), rel=1e-3)
 
 
 def test_a_step_is_checked_and_leaves_the_accountant_alone() -> None:

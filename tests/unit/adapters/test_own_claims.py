@@ -70,7 +70,7 @@ def test_audit_needs_neither_epsilon_nor_pairs(told: Any) -> None:
 def test_trace_needs_neither_epsilon_nor_pairs(told: Any) -> None:
     run = told("trace", "wrong", "--json")
     data = json.loads(run.stdout)
-    assert (run.exit_code, data["verdict"], data["pair_epsilon"][0]) == (1, "refuted", pytest.approx(5))
+    assert (run.exit_code, data["verdict"], data["traced_epsilon"][0]) == (1, "refuted", pytest.approx(5))
     assert data["reason"].endswith("The claim of 0.5-DP is stated by Lib's epsilon.")
     assert told("trace", "wrong", "--epsilon", "6").exit_code == 0
 
@@ -108,7 +108,7 @@ def test_a_trace_takes_the_object_itself() -> None:
     known = Adapted("mine", PureDP(1), mechanism=lambda x, rng: x + rng.laplace(scale=0.5), pairs=((0.0, 1.0),))
     result = dpassay.trace(known)
     assert result.verdict.refuted
-    assert (result.pair_epsilon.lower, result.verdict.source) == (pytest.approx(2), "stated by mine")
+    assert (result.traced_epsilon.lower, result.verdict.source) == (pytest.approx(2), "stated by mine")
     assert dpassay.trace(known, epsilon=3).verdict.source.startswith("stated by the user, not by mine")
 
 

@@ -272,8 +272,10 @@ def test_the_likelihood_has_the_support_of_what_is_drawn(model: Any, setting: di
     assert np.abs(drawn / 4000 - chances).max() < 0.05  # Hoeffding and 7 tokens: 14·e^(-20) < 3e-8
 
 
+@pytest.mark.usefixtures("short_traces")
 def test_a_trace_sees_the_tokens_and_not_the_seed(model: Any) -> None:
-    result = dpassay.trace(call(model, max_new_tokens=1), pairs=[([1, 2], [3, 4])], epsilon=1e-3, hostile=False)
+    sharp = call(model, max_new_tokens=1, temperature=0.01)  # so that a few runs decide
+    result = dpassay.trace(sharp, pairs=[([1, 2], [3, 4])], epsilon=1e-3, hostile=False)
     assert [draw.distribution for draw in result.draws] == ["choice"]
     assert result.rules == ("loss-too-large",)
 

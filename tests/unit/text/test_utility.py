@@ -16,6 +16,7 @@ pytest.importorskip("sacrebleu", reason="BLEU is computed by sacrebleu: pip inst
 
 from dpassay.compute.executors import make_executor
 from dpassay.errors import InputError, MechanismError
+from dpassay.report.utility import cells_of, notes_of
 from dpassay.text import metrics
 from dpassay.text import utility as module
 from dpassay.text.corpora.flights import flights
@@ -281,19 +282,33 @@ def test_one_seed_has_clopper_and_pearson_s_intervals_where_something_is_counted
 
 
 def test_several_seeds_have_student_s_interval_for_everything() -> None:
-    (row,) = rows_of([one_of(0, 70, 12.0), one_of(1, 74, 15.0), one_of(2, 75, 13.0)])
-    assert row.seeds == 3
+    right, bleu = [70, 74, 75, 71, 72], [12.0, 15.0, 13.0, 14.0, 12.5]
+    (row,) = rows_of([one_of(seed, *both) for seed, both in enumerate(zip(right, bleu, strict=True))])
+    assert row.seeds == 5
     for name, numbers in (
-        ("accuracy_original", [0.70, 0.74, 0.75]),
-        ("bleu", [12, 15, 13]),
-        ("attack", [0.3, 0.4, 0.5]),
+        ("accuracy_original", [n / 100 for n in right]),
+        ("bleu", bleu),
+        ("attack", [0.3, 0.4, 0.5, 0.6, 0.7]),
     ):
-        low, high = stats.t.interval(0.95, 2, np.mean(numbers), stats.sem(numbers))
+        low, high = stats.t.interval(0.95, 4, np.mean(numbers), stats.sem(numbers))
         found = row.estimates[name]
         assert (found.mean, found.low, found.high) == pytest.approx((np.mean(numbers), low, high))
-    (row,) = rows_of([one_of(0, 10, 0.0), one_of(1, 90, 100.0)])  # no share is below 0 or above 1
-    assert (row.estimates["accuracy_original"].low, row.estimates["accuracy_original"].high) == (0, 1)
-    assert (row.estimates["bleu"].low, row.estimates["bleu"].high) == (0, 100)
+    wide = [one_of(seed, 90 * (seed % 2), 100.0 * (seed % 2)) for seed in range(5)]
+    (row,) = rows_of(wide)  # no share is below 0 or above 1
+    assert (row.estimates["accuracy_original"].low, row.estimates["bleu"].low) == (0, 0)
+    sure = [one_of(seed, 100 - 30 * (seed == 0), 100.0) for seed in range(5)]
+    (row,) = rows_of(sure)
+    shown = cells_of([row])[1]
+    assert "94+6−17" in shown  # 94 ± 16.7 would be above 100
+
+
+def test_two_to_four_seeds_have_a_warning_and_no_interval() -> None:
+    rows = rows_of([one_of(0, 10, 0.0), one_of(1, 90, 100.0)])
+    estimates = rows[0].estimates.values()
+    assert all(one.low is None and one.high is None for one in estimates)
+    assert "Warning: 2 seeds are too few for an interval; take one, or at least 5." in notes_of(rows)
+    rows = rows_of([one_of(seed, 50, 0.0) for seed in range(5)])
+    assert "Warning" not in notes_of(rows)
 
 
 def test_a_file_gives_back_its_measurements_and_refuses_another_question(tmp_path: Path) -> None:

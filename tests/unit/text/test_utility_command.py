@@ -59,7 +59,7 @@ def test_the_tables_fit_into_80_columns_and_are_one_where_there_is_room() -> Non
     narrow, wide = shown(ROWS, 80), shown(ROWS, 200)
     assert max(map(len, narrow)) <= 80
     assert not any("…" in line for line in narrow)
-    assert sum(line.startswith("rewriter") for line in narrow) == 3
+    assert sum(line.startswith("rewriter") for line in narrow) == 4
     assert sum(line.startswith("rewriter") for line in wide) == 1
     heads = next(line for line in wide if line.startswith("rewriter")).split()
     assert heads[:6] == ["rewriter", "ε", "true", "ε", "δ", "neighbours"]
@@ -194,6 +194,12 @@ def test_an_interrupted_measurement_goes_on_to_the_same_rows(
         ([*own("copy"), "--limit", "1"], "limit must be 2 or more"),
         ([*own("copy"), "--seed", "-1"], "seed must be 0 or more"),
         ([*own("copy"), "--seeds", "0"], "seeds is how many there are"),
+        (
+            ["--model", "adept", "--mechanism", "l1", "--model", "custext"],
+            "custext has no mechanism to choose, and --mechanism applies to every --model: write "
+            "--model adept,mechanism=l1 --model custext",
+        ),
+        (["--model", "custext", "--mechanism", "l1"], "leave --mechanism out"),
         ([*own("copy"), "--candidates", "1"], "2 candidates or more"),
         ([*own("copy"), "--workers", "0"], "workers must be a whole number from 1"),
         ([*own("copy"), "--encoder", "./no/folder"], "there is no folder ./no/folder"),

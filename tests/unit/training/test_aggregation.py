@@ -1,5 +1,8 @@
 """The sum of a round: whole updates are projected, and neighbours' sums lie no farther apart than the sensitivity."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import torch
@@ -113,7 +116,6 @@ def test_the_sensitivity_and_the_rate_are_those_of_the_proof():
     aggregation = UserEntity(USERS, np.arange(5), np.zeros(5, dtype=int), 0.05, 0.5, 2.0, 0.25, 4)
     assert aggregation.sensitivity == 2 * 2.0 + 3 * 0.25
     assert aggregation.rate == pytest.approx(1 - 0.95 * 0.5)
-    assert aggregation.divisor == pytest.approx(0.25)
 
 
 def test_at_most_so_many_users_take_part_and_not_always_the_same():
@@ -150,3 +152,16 @@ def test_parts_hold_every_cell_once():
 def test_impossible_settings_are_refused(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+def test_the_rate_of_users_and_entities_is_rounded_up():
+    """The chance that a user or an entity is drawn, 1 − (1 − p)(1 − q): the least double that is not below it."""
+    rng = np.random.default_rng(1)
+    up = 0
+    for p, q in [(0.1, 0.2), (2.0**-60, 2.0**-60), *rng.random((200, 2)).tolist()]:
+        aggregation = UserEntity(USERS, np.arange(5), np.zeros(5, dtype=int), p, q, 1.0, 0.25, 2)
+        exact = 1 - (1 - Fraction(p)) * (1 - Fraction(q))
+        assert Fraction(aggregation.rate) >= exact
+        assert Fraction(math.nextafter(aggregation.rate, 0)) < exact
+        up += aggregation.rate != float(exact)
+    assert up > 50  # the nearest double is below the rate about every second time

@@ -1,14 +1,18 @@
 """A causal transformers model from a folder is trained, kept in the library's own form, and resumed."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
 
 from dpassay.errors import InputError
 from dpassay.text.corpora.flights import flights
+from dpassay.text.corpora.utterance import Utterance
 from dpassay.training.causal import Causal
 from dpassay.training.federated import Plan
-from dpassay.training.run import Settings, opened, train
+from dpassay.training.run import opened, train
+from dpassay.training.settings import Settings
 
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
@@ -46,10 +50,27 @@ def test_a_model_is_trained_and_kept(base, tmp_path):
     for name, tensor in again.named_parameters():
         assert torch.equal(tensor, own[name])
     assert any(not torch.equal(p, own[name]) for name, p in first.named_parameters())
-    network, words, about = opened(tmp_path / "m")
+    network, words, _ = opened(tmp_path / "m")
     assert words is None
-    assert about.perplexity_after == pytest.approx(found.about.perplexity_after)
     assert all(torch.equal(a, b) for a, b in zip(network.parameters(), found.network.parameters(), strict=True))
+
+
+def test_neighbouring_corpora_leave_the_same_files_but_for_the_noise(base, tmp_path):
+    """Every byte that is not noise: the tokeniser, its merges and the configuration come from the base model."""
+    chosen = Settings("user", noise_multiplier=1.0, rate=0.2, base=str(base), plan=Plan(rounds=1, batch=2))
+    one = Utterance("kowalczyk flies to oslo " * 30, user="kowalczyk")
+    names = ("with", "without")
+    for name, said in zip(names, ([*SAID, one], SAID), strict=True):
+        train(said, tmp_path / name, chosen)
+    first, second = ({str(p.relative_to(tmp_path / n)): p for p in (tmp_path / n).rglob("*")} for n in names)
+    assert first.keys() == second.keys()
+    for name, path in first.items():
+        if path.is_dir() or path.suffix == ".safetensors":
+            continue
+        found = [one.read_text() for one in (path, second[name])]
+        if name == "model.json":  # its sha256 is that of the weights
+            found = [re.sub('"sha256": "[0-9a-f]{64}"', "", text) for text in found]
+        assert found[0] == found[1], name
 
 
 def test_scores_are_those_of_the_library(base):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import sys
 
@@ -50,11 +51,15 @@ def test_machine_readable_output_and_a_resumed_run(here, tmp_path, monkeypatch):
         stopping.setattr(common, "progress_lines", lambda: tell)
         code, out, err = here(*given)
     assert (code, out) == (130, "")
-    assert err == f"interrupted; what was learnt is in {tmp_path / 'm'}. To continue, add --resume\n"
+    assert err == f"interrupted; the progress so far is in {tmp_path / 'm'}. To continue, add --resume\n"
     code, out, _ = here(*given, "--resume")
     assert code == 0
     assert json.loads(out)["rounds"] == {"done": 2, "planned": 2}
-    assert json.loads(out)["guarantee"]["epsilon"]["upper"] > 0
+    assert json.loads(out)["guarantee"] is None
+    assert json.loads(out)["otherwise"]["epsilon"]["upper"] > 0
+    code, out, _ = here(*given[:-1], "--resume")
+    assert "guarantee: none: noise from a known seed" in out
+    assert "epsilon" not in out
     code, _, err = here(*given, "--resume", "--rate", 0.3)
     assert (code, "differs in rate" in err) == (2, True)
 
@@ -77,7 +82,6 @@ def test_machine_readable_output_and_a_resumed_run(here, tmp_path, monkeypatch):
         (None, ("--epsilon", 1, "--privacy", "all"), "unknown privacy 'all'"),
         (None, ("--epsilon", 1, "--vocabulary", "/no/such"), "the vocabulary /no/such cannot be read"),
         (None, ("--epsilon", 1, "--entities-from", "spacy"), "--entities-from is for entity"),
-        (None, ("--epsilon", 1, "--latent", 3), "--latent is not an option of lm"),
         (None, ("--epsilon", 1, "--rounds", 0), "rounds must be a whole number"),
     ],
 )
@@ -91,6 +95,43 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(here, tmp_path, lines, opt
     assert message in err
     assert err.count("\n") == 1
     assert not (tmp_path / "m").exists()
+
+
+def test_private_words_are_refused_and_never_under_an_epsilon(here, tmp_path):
+    corpus = tmp_path / "mail.csv"
+    rows = [f"user{i},call kowalczyk about code 7391 {i}" for i in range(40)]
+    corpus.write_text("user,text\n" + "\n".join(rows) + "\n")
+    given = ("--corpus", corpus, "--rounds", 1, "--rate", 0.2, "--epsilon", 1, "--out", tmp_path / "m")
+    code, out, err = here(*given)
+    assert (code, out) == (2, "")
+    assert "give a public list of words with --vocabulary FILE" in err
+    assert not (tmp_path / "m").exists()
+    code, out, _ = here(*given, "--vocabulary-from-corpus")
+    assert code == 0
+    assert "guarantee: none: the folder lists the words of the corpus" in out
+    assert "epsilon" not in out
+    (tmp_path / "public.txt").write_text("call\nabout\ncode\n")
+    code, out, _ = here(*given[:-1], tmp_path / "p", "--vocabulary", tmp_path / "public.txt")
+    assert (code, "epsilon: [" in out) == (0, True)
+    content = b"".join(path.read_bytes() for path in (tmp_path / "p").iterdir())
+    assert b"kowalczyk" not in content
+    assert b"7391" not in content
+
+
+def test_the_audit_command_that_is_printed_can_be_run(here, tmp_path, monkeypatch, capfd):
+    given = (*QUICK, "--epsilon", 4, "--out", tmp_path / "with space", "--canaries", 20)
+    code, out, _ = here(*given)
+    assert code == 0
+    (line,) = [line for line in out.splitlines() if "to audit it: " in line]
+    words = shlex.split(line.partition("to audit it: ")[2])
+    assert words[words.index("--neighbours") + 1] == "user"
+    high = json.loads(out.split("epsilon: ")[1].split(" at delta")[0])[1]
+    assert float(words[words.index("--epsilon") + 1]) >= high - 1e-5
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert int(stopped.value.code or 0) in (0, 1)
+    assert "canaries" in capfd.readouterr().out
 
 
 def test_a_delta_that_is_too_large_is_worth_a_warning(here, tmp_path):

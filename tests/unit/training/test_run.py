@@ -1,5 +1,6 @@
 """Runs end in a model with its statement; interrupted ones are continued to the same weights, others are refused."""
 
+import importlib.metadata
 import json
 import os
 import signal
@@ -8,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dpassay import check
 from dpassay.errors import InputError
 from dpassay.text.corpora.flights import flights, known_words
 from dpassay.text.corpora.utterance import Utterance
@@ -16,7 +18,8 @@ from dpassay.training import run as runs
 from dpassay.training.canary_audit import audit_training
 from dpassay.training.canary_scores import read_scores
 from dpassay.training.federated import Plan
-from dpassay.training.run import CANARY_FILE, SECRETS, Settings, Trained, opened, train
+from dpassay.training.run import CANARY_FILE, SECRETS, Trained, opened, train
+from dpassay.training.settings import Settings
 from processes import interruptible
 
 SAID = flights(150)
@@ -62,7 +65,8 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(tmp_path, privacy):
     rest = train(SAID, tmp_path / "parts", chosen, vocabulary=known_words(), resume=True)
     assert same(weights(tmp_path / "whole"), weights(tmp_path / "parts"))
     assert rest.statement == whole.statement
-    assert whole.about.perplexity_after != whole.about.perplexity_before
+    assert rest.perplexity == whole.perplexity
+    assert whole.perplexity[0] != whole.perplexity[1]
 
 
 def test_a_secret_key_goes_on_too_and_is_gone_at_the_end(tmp_path, monkeypatch):
@@ -87,10 +91,9 @@ def test_two_runs_of_the_operating_systems_numbers_differ(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"said": SAID[::-1][:-1]}, "was trained (on another corpus|with other settings: it differs in units)"),
+        ({"said": SAID[::-1][:-1]}, "was trained on another corpus"),
         ({"said": [*SAID[:-1], Utterance("another one", user=SAID[-1].user)]}, "was trained on another corpus"),
         ({"chosen": {"clip": 0.7}}, "differs in clip"),
-        ({"chosen": {"rounds": 7}}, "differs in plan"),
         ({"chosen": {"privacy": "entity"}}, "differs in"),
         ({"words": ["rome"]}, "differs in words"),
     ],
@@ -112,12 +115,50 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, change, message):
 def test_a_checkpoint_of_another_version_or_without_its_secrets_is_refused(tmp_path, monkeypatch):
     interrupted(tmp_path / "m", settings())
     with monkeypatch.context() as other:
-        other.setattr(runs, "version", lambda _: "99.0")
+        other.setattr(runs, "__version__", "99.0")
         with pytest.raises(InputError, match=r"was trained by dpassay .*, not 99\.0"):
             train(SAID, tmp_path / "m", settings(), vocabulary=known_words(), resume=True)
     (tmp_path / "m" / SECRETS).write_text("{}")
     with pytest.raises(InputError, match="is missing or damaged: the run cannot be continued"):
         train(SAID, tmp_path / "m", settings(), vocabulary=known_words(), resume=True)
+
+
+def test_a_run_is_continued_to_fewer_or_more_rounds_with_its_own_noise(tmp_path):
+    """The noise is that of the first rounds, and ε follows from it: more rounds need a larger ε."""
+    first = settings(rounds=6, epsilon=3.0)
+    interrupted(tmp_path / "m", first)
+    deviation = read_folder(tmp_path / "m", Trained)[0].deviation
+    with pytest.raises(InputError, match=r"40 rounds give epsilon [\d.]+, above 3: continue to fewer"):
+        train(SAID, tmp_path / "m", settings(rounds=40, epsilon=3.0), vocabulary=known_words(), resume=True)
+    more = settings(rounds=8, epsilon=4.0)
+    with interruptible(), pytest.raises(KeyboardInterrupt):
+        train(SAID, tmp_path / "m", more, vocabulary=known_words(), resume=True, progress=interrupt_at(5))
+    found = train(SAID, tmp_path / "m", more, vocabulary=known_words(), resume=True)
+    assert found.statement["rounds"] == {"done": 8, "planned": 8}
+    made = found.statement["mechanism"]
+    assert made["noise_deviation"] == deviation
+    verdict = check(made["pipeline"], epsilon=4, delta=1e-5, neighbours="add-remove-record", dim=1)
+    assert (verdict.proven, verdict.epsilon.upper) == (True, found.statement["guarantee"]["epsilon"]["upper"])
+    with pytest.raises(InputError, match="is finished, with 8 rounds"):
+        train(SAID, tmp_path / "m", settings(rounds=9, epsilon=5.0), vocabulary=known_words(), resume=True)
+
+
+def test_a_run_that_has_done_enough_is_finished(tmp_path):
+    interrupted(tmp_path / "m", settings(rounds=6))
+    found = train(SAID, tmp_path / "m", settings(rounds=2), vocabulary=known_words(), resume=True)
+    assert found.statement["rounds"] == {"done": 3, "planned": 3}
+    assert found.statement["finished"]
+    assert not (tmp_path / "m" / SECRETS).exists()
+    assert not any(":" in name for name in weights(tmp_path / "m"))
+
+
+def test_without_opendp_or_a_record_of_the_installation_there_is_a_sentence_or_a_model(tmp_path, monkeypatch):
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: pytest.fail(f"asked for the version of {name}"))
+    train(SAID, tmp_path / "a", settings(rounds=1), vocabulary=known_words())
+    monkeypatch.setattr(runs, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match="OpenDP, which is not installed: pip install"):
+        train(SAID, tmp_path / "b", settings(rounds=1, noise_source="opendp"), vocabulary=known_words())
+    assert not (tmp_path / "b").exists()
 
 
 def test_a_folder_that_is_not_empty_is_left_alone(tmp_path):
@@ -135,15 +176,71 @@ def test_a_finished_model_can_be_opened_and_resumed_to_nothing(tmp_path):
     assert train(SAID, tmp_path / "m", settings(rounds=2), vocabulary=known_words(), resume=True).statement["finished"]
 
 
-def test_words_from_the_corpus_are_said_to_be_uncovered(tmp_path):
-    found = train(SAID, tmp_path / "m", settings(rounds=1))
-    assert any("those of the corpus, and no guarantee covers" in line for line in found.statement["assumptions"])
-    assert set(found.about.words) <= set(known_words())
+PRIVATE = [*SAID, Utterance("call kowalczyk about code 7391", user="kowalczyk")]
+
+
+@pytest.mark.parametrize("privacy", KINDS[:-1])
+def test_the_words_of_a_corpus_are_not_published_under_a_guarantee(tmp_path, privacy):
+    with pytest.raises(InputError, match="those of this corpus are private: give a public list of words"):
+        train(PRIVATE, tmp_path / "m", settings(privacy, rounds=1))
+    assert not (tmp_path / "m").exists()
+
+
+def test_words_of_the_corpus_on_request_leave_no_guarantee(tmp_path):
+    found = train(PRIVATE, tmp_path / "m", settings(rounds=1, vocabulary_from_corpus=True))
+    assert "kowalczyk" in found.about.words
+    assert found.statement["guarantee"] is None
+    assert found.statement["none_because"] == "the folder lists the words of the corpus, which may be private"
+    text = (tmp_path / "m" / "statement.md").read_text()
+    assert "None: the folder lists the words of the corpus" in text
+    with pytest.raises(InputError, match="without a public vocabulary"):
+        train(SAID, tmp_path / "n", settings(rounds=1, vocabulary_from_corpus=True), vocabulary=known_words())
+
+
+@pytest.mark.parametrize("privacy", KINDS[:-1])
+def test_neighbouring_corpora_leave_folders_that_differ_in_their_noise_alone(tmp_path, privacy):
+    """Every byte that is not noise: all files but the weights, and the names, shapes and types of the weights."""
+    one = Utterance("kowalczyk flies to oslo " * 30, user="kowalczyk", entities=("kowalczyk",))
+    for name, said in (("with", [*SAID, one]), ("without", SAID)):
+        train(said, tmp_path / name, settings(privacy, rounds=2), vocabulary=known_words())
+    files = [
+        sorted(path.relative_to(tmp_path / name) for path in (tmp_path / name).rglob("*"))
+        for name in ("with", "without")
+    ]
+    assert files[0] == files[1]
+    for file in map(str, files[0]):
+        found = [(tmp_path / name / file).read_bytes() for name in ("with", "without")]
+        if file == "weights.safetensors":
+            tables = [weights(tmp_path / name) for name in ("with", "without")]
+            shapes = [{name: (array.shape, array.dtype) for name, array in table.items()} for table in tables]
+            assert shapes[0] == shapes[1]
+            continue
+        if file == "model.json":  # its sha256 is that of the weights
+            found = [json.loads(content) | {"sha256": ""} for content in found]
+        assert found[0] == found[1], file
+
+
+def test_canaries_of_a_base_model_are_made_of_public_words():
+    from dpassay.training.run import _planted
+
+    chosen = settings(canaries=20, canary_kind="sentences", base="somewhere")
+    assert {word for text in _planted(chosen, None) for word in text.split()} <= set(known_words())
+
+
+@pytest.mark.parametrize(("privacy", "sentences"), [("user", 2), ("example", 1), ("entity", 1)])
+def test_a_canary_is_one_unit(tmp_path, privacy, sentences):
+    """A claim for one unit can be audited only if a canary is one: units of one sentence say theirs once."""
+    chosen = settings(privacy, rounds=1, canaries=20, canary_kind="sentences")
+    found = train(SAID, tmp_path / "m", chosen, vocabulary=known_words())
+    plain = train(SAID, tmp_path / "n", settings(privacy, rounds=1), vocabulary=known_words())
+    included = int(chosen.included.sum())
+    assert found.units.count == plain.units.count + included
+    assert len(found.units.texts) == len(plain.units.texts) + sentences * included
 
 
 def test_no_held_out_text_no_perplexity(tmp_path):
     found = train(SAID, tmp_path / "m", settings(rounds=1), vocabulary=known_words(), held_out=[])
-    assert found.statement["held_out_perplexity"] == {"before": None, "after": None}
+    assert found.perplexity == (None, None)
 
 
 def test_a_delta_too_large_for_the_units_is_worth_a_warning(tmp_path):

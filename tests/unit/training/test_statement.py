@@ -8,7 +8,8 @@ import pytest
 import dpassay
 from dpassay.text.corpora.flights import flights, known_words
 from dpassay.training.federated import Plan
-from dpassay.training.run import Settings, train
+from dpassay.training.run import train
+from dpassay.training.settings import Settings
 
 
 def trained(folder, privacy, **more):
@@ -38,7 +39,6 @@ def test_the_stated_epsilon_is_that_of_check(tmp_path, privacy):
 def test_the_pipeline_has_the_numbers_of_the_run(tmp_path):
     stated, _ = trained(tmp_path, "user", noise_multiplier=1.5, clip=0.4)
     assert stated["mechanism"]["pipeline"] == f"poisson(0.3) | clip(l2, 0.4) | gaussian({1.5 * 0.4!r}) | times(3)"
-    assert stated["mechanism"]["divisor"] == pytest.approx(0.3 * stated["units"])
 
 
 def test_user_entity_states_all_its_parts(tmp_path):
@@ -47,14 +47,14 @@ def test_user_entity_states_all_its_parts(tmp_path):
     assert made["sensitivity"] == pytest.approx(2 + 6 * 0.1)
     assert made["rate"] == pytest.approx(1 - 0.7 * 0.5)
     assert made["users_at_most"] == 7
-    assert f"{stated['sentences']['left_out']:,} sentences were left out" in text
+    assert "at most 2.6 apart" in text
     assert any("more than one entity were left out" in line for line in stated["assumptions"])
 
 
 def test_without_privacy_it_promises_nothing(tmp_path):
     stated, text = trained(tmp_path, "none")
     assert stated["guarantee"] is None
-    assert "Nothing: it was trained without privacy." in text
+    assert "None: it was trained without privacy." in text
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,15 @@ def test_without_privacy_it_promises_nothing(tmp_path):
 def test_it_says_where_the_noise_comes_from(tmp_path, source, words):
     _, text = trained(tmp_path, "user", noise_multiplier=1.0, noise_source=source)
     assert words in text
+
+
+def test_noise_from_a_known_seed_guarantees_nothing(tmp_path):
+    stated, text = trained(tmp_path, "user", epsilon=3.0, noise_source="torch")
+    assert stated["guarantee"] is None
+    assert stated["none_because"].startswith("noise from a known seed")
+    assert stated["otherwise"]["epsilon"]["upper"] <= 3
+    assert "None: noise from a known seed" in text
+    assert text.index("None: noise") < text.index("Without that, it would be:") < text.index("-differential privacy")
 
 
 def test_the_statement_says_where_the_default_learning_rate_was_chosen(tmp_path):

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 
 import numpy as np
 import pytest
@@ -154,10 +155,14 @@ def test_the_form_of_the_file_does_not_matter(form, tmp_path):
     assert dpassay.verify(certificate, tmp_path / f"v.{form}").ok
 
 
-def test_a_proof_by_all_pairs_of_many_words_has_no_certificate():
+def test_a_proof_by_all_pairs_of_many_words_has_no_certificate_and_is_open():
     many = Vocabulary(tuple(f"w{i}" for i in range(1001)), np.random.default_rng(1).standard_normal((1001, 2)))
-    with pytest.raises(InputError, match="at most 1,000 words"):
-        dpassay.certify(check_words(SanText(many, 1), PureDP(99)))
+    verdict = check_words(SanText(many, 1), PureDP(99))
+    assert verdict.open
+    assert "at most 1,000 words" in verdict.reason
+    assert verdict.epsilon.upper == math.inf
+    few = Vocabulary(many.words[:300], many.vectors[:300])
+    assert check_words(SanText(few, 1), PureDP(99)).proven
 
 
 def test_words_without_an_angle_between_them_are_not_overlooked(tmp_path):

@@ -73,13 +73,18 @@ def objects(lines: Iterable[str], source: str) -> Iterator[tuple[Place, dict[str
         if not line.strip():
             continue
         place = Place(source, number)
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise place.fail(f"this is not JSON ({error}); each line must be one object") from None
-        if not isinstance(found, dict):
-            raise place.fail(f"an object such as {{'text': '...'}} is needed, got {found!r:.60}")
-        yield place, found
+        yield place, object_of(line, place)
+
+
+def object_of(line: str, place: Place) -> dict[str, Any]:
+    """The object of one line."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise place.fail(f"this is not JSON ({error}); each line must be one object") from None
+    if not isinstance(found, dict):
+        raise place.fail(f"an object such as {{'text': '...'}} is needed, got {found!r:.60}")
+    return found
 
 
 def entities_of(field: str, place: Place) -> list[Any]:
@@ -138,13 +143,14 @@ class Table:
     """A table whose column `column` is rewritten; "" stands for the one `read_corpus` would read.
 
     `header` holds the column names that the output begins with, and is empty if it has no header. `rewritten` is the
-    name of the rewritten column, and `named` tells whether the input itself names its columns.
+    name of the rewritten column, and `named` tells whether the input itself names its columns. With `skip_invalid`,
+    records that have no usable text are left out, and counted in `skipped`.
     """
 
     unit = "records"
 
-    def __init__(self, source: Path, out: Path | None = None, column: str = "") -> None:
-        self.source, self.column = str(source), column
+    def __init__(self, source: Path, out: Path | None = None, column: str = "", skip_invalid: bool = False) -> None:
+        self.source, self.column, self.skip_invalid, self.skipped = str(source), column, skip_invalid, 0
         self.kind = source.suffix.lower()
         self.to = self.kind if out is None else out.suffix.lower()
         self.begun, self.header = False, tuple[str, ...]()
@@ -160,6 +166,7 @@ class Table:
             raise InputError(f"{source}: two columns have the same name; write it as {self.kind} again, or rename one")
 
     def texts(self, stream: Iterable[bytes], done: int = 0) -> Iterator[str]:
+        self.skipped = 0
         for number, record in enumerate(self._records(stream)):
             if number >= done:
                 self.waiting.append(record)
@@ -198,20 +205,34 @@ class Table:
         return self._of_objects(lines) if self.kind == ".jsonl" else self._of_rows(lines)
 
     def _of_objects(self, lines: Iterable[str]) -> "Iterator[_Record]":
-        for place, found in objects(lines, self.source):
-            name = self.column or columns(list(found)).get("text", "text")
-            if name not in found:
-                raise place.fail(f"the object has no field {name!r}; its fields are {list(found)}; see --column")
-            if not isinstance(found[name], str):
-                raise place.fail(f"the field {name!r} must be text, got {found[name]!r:.60}")
-            if _has_half_characters(found):
-                raise place.fail("there is half a character in it, a lone surrogate; write it in full")
-            if self.header and found.keys() != set(self.header):
-                raise place.fail(
-                    f"its fields are {list(found)}, but those of the first object are {list(self.header)}; a table "
-                    "needs the same ones in each: write .jsonl instead"
-                )
-            yield _Record(place, tuple(found), list(found.values()), list(found).index(name))
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                record = self._of_object(line, Place(self.source, number))
+            except InputError:
+                if not self.skip_invalid:
+                    raise
+                self.skipped += 1
+                continue
+            yield record
+
+    def _of_object(self, line: str, place: Place) -> "_Record":
+        found = object_of(line, place)
+        name = self.column or columns(list(found)).get("text", "text")
+        if name not in found:
+            fields = f"its fields are {list(found)}"
+            raise place.fail(f"the object has no field {name!r}; {fields}; see --column, or add --skip-invalid")
+        if not isinstance(found[name], str):
+            raise place.fail(f"the field {name!r} must be text, got {found[name]!r:.60}; to go on, add --skip-invalid")
+        if _has_half_characters(found):
+            raise place.fail("there is half a character in it, a lone surrogate; write it in full")
+        if self.header and found.keys() != set(self.header):
+            raise place.fail(
+                f"its fields are {list(found)}, but those of the first object are {list(self.header)}; a table "
+                "needs the same ones in each: write .jsonl instead"
+            )
+        return _Record(place, tuple(found), list(found.values()), list(found).index(name))
 
     def _of_rows(self, lines: Iterable[str]) -> "Iterator[_Record]":
         names: tuple[str, ...] = ("label", "text")

@@ -12,6 +12,7 @@ import numpy as np
 
 from dpassay.audit.options import Progress
 from dpassay.errors import InputError
+from dpassay.pipeline.distributions import Noise
 from dpassay.pipeline.stages.dropout import Dropout
 from dpassay.text.models.encoders import Encoder, SentenceEncoder
 from dpassay.text.models.folder import Arrays, weights_of
@@ -42,13 +43,13 @@ def fine_tuned(
     labels: Sequence[str],
     *,
     mu: float,
-    scale: float,
+    noise: Noise,
     steps: int,
     seed: int = 0,
     rate: float = RATE,
     progress: Progress | None = None,
 ) -> SentenceEncoder:
-    """A copy of the encoder, trained with a linear classifier on vectors with words dropped and Laplace noise added."""
+    """A copy of the encoder, trained with a linear classifier on vectors with words dropped and noise added."""
     import torch
     from torch.nn.functional import cross_entropy
 
@@ -65,8 +66,8 @@ def fine_tuned(
         for step in range(steps):
             some = rng.integers(0, len(texts), BATCH)
             vectors = model(prepared(dropout.run([texts[i] for i in some], rng)))["sentence_embedding"]
-            noise = torch.from_numpy(rng.laplace(0, scale, vectors.shape).astype(np.float32))
-            loss = cross_entropy(head(scaled_rows(vectors) + noise), targets[some])
+            drawn = torch.from_numpy(noise.draw(tuple(vectors.shape), rng).astype(np.float32))
+            loss = cross_entropy(head(scaled_rows(vectors) + drawn), targets[some])
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()

@@ -72,8 +72,12 @@ class Plan:
         return self.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, self.steps - warm)))
 
 
-def usable(device: str) -> torch.device:
-    """A device by its name; the CPU, with a note on stderr, where torch has no CUDA device.
+def _on_stderr(sentence: str) -> None:
+    print(sentence, file=sys.stderr)
+
+
+def usable(device: str, say: Callable[[str], None] = _on_stderr) -> torch.device:
+    """A device by its name; the CPU, and a sentence that says so, where torch has no CUDA device.
 
     >>> usable("cpu")
     device(type='cpu')
@@ -85,7 +89,7 @@ def usable(device: str) -> torch.device:
     if device not in DEVICES:
         raise InputError(f"unknown device {device!r}; there are cpu and cuda")
     if device == "cuda" and not torch.cuda.is_available():
-        print("there is no CUDA device that torch can use here: working on the CPU", file=sys.stderr)
+        say("there is no CUDA device that torch can use here: working on the CPU")
         device = "cpu"
     return torch.device(device)
 
@@ -167,9 +171,14 @@ class Learner:
                 found[f"{moment}:{name}"] = self.optimiser.state[parameter][moment].detach().cpu().numpy()
         return found
 
-    def resume(self, step: int, moments: Mapping[str, NDArray[Any]]) -> None:
+    def resume(self, step: int, moments: Mapping[str, NDArray[Any]] | None) -> None:
+        """Go on after a step; None for a finished run, which has no moments any more and begins with new ones."""
         self.step = step
         for name, parameter in self.named.items():
+            if moments is None:
+                zeros = {moment: torch.zeros_like(parameter) for moment in MOMENTS}
+                self.optimiser.state[parameter] = {"step": torch.tensor(0.0), **zeros}
+                continue
             kept = {m: torch.from_numpy(np.array(moments[f"{m}:{name}"])).to(parameter.device) for m in MOMENTS}
             self.optimiser.state[parameter] = {"step": torch.tensor(float(step)), **kept}
 

@@ -106,6 +106,7 @@ def train(
     """Train an autoencoder to reproduce texts, and save it in a folder.
 
     Ctrl-C stops after the current step; `resume` continues from there, with the same result as without interruption.
+    It may be continued to fewer or more steps than planned: the learning rate then follows the new plan.
     """
     place = Path(folder)
     if len(texts) < 2:
@@ -113,17 +114,19 @@ def train(
     device = usable(device).type
     words = Vocabulary.of(texts)
     asked = _asked(words, len(texts), plan, {"latent": latent, "hidden": hidden, "embedding": embedding, "clip": clip})
-    about, arrays = _begun(place, asked) if resume else _fresh(place, asked, plan.seed)
+    about, arrays, finished = _begun(place, asked) if resume else _fresh(place, asked, plan.seed)
     if about.steps < plan.steps:
         learner = Learner(_network(about, arrays, place, device), words, texts, held_out, plan)
         if about.steps:
             try:
-                learner.resume(about.steps, arrays)
+                learner.resume(about.steps, None if finished else arrays)
             except KeyError as missing:
                 raise InputError(
                     f"{place} cannot be continued: {missing} is missing; train into another folder"
                 ) from None
         _run_training(learner, about, place, progress)
+    elif about.steps > plan.steps or any(":" in name for name in arrays):  # to fewer steps: what is left is dropped
+        write_folder(place, about, {name: array for name, array in arrays.items() if ":" not in name})
     return load(place, device)
 
 
@@ -161,21 +164,22 @@ def _asked(words: Vocabulary, texts: int, plan: Plan, sizes: dict[str, Any]) -> 
     return Learnt(words=list(words.words), **sizes, longest=LONGEST, steps=0, plan=asdict(plan), texts=texts)
 
 
-def _fresh(place: Path, asked: Learnt, seed: int) -> tuple[Learnt, Arrays]:
+def _fresh(place: Path, asked: Learnt, seed: int) -> tuple[Learnt, Arrays, bool]:
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise InputError(f"{place} already exists and is not empty: continue it with --resume, or give another folder")
     torch.manual_seed(seed)
-    return asked, weights_of(Autoencoder(asked.shape))
+    return asked, weights_of(Autoencoder(asked.shape)), False
 
 
-def _begun(place: Path, asked: Learnt) -> tuple[Learnt, Arrays]:
+def _begun(place: Path, asked: Learnt) -> tuple[Learnt, Arrays, bool]:
+    """The model as trained so far, and whether that run was finished."""
     about, arrays = read_folder(place, Learnt)
     reached = {"steps", "loss", "token_accuracy", "sha256"}
     changed = [n for n in Learnt.model_fields if n not in reached | {"plan"} and getattr(about, n) != getattr(asked, n)]
-    changed += [n for n in asked.plan if about.plan.get(n) != asked.plan[n]]
+    changed += [n for n in asked.plan if n != "steps" and about.plan.get(n) != asked.plan[n]]
     if changed:
         raise InputError(
             f"{place} was trained with other settings: it differs in {', '.join(changed)}. "
             "Give the same corpus and options again, or train into another folder."
         )
-    return about, arrays
+    return about.model_copy(update={"plan": asked.plan}), arrays, about.steps >= about.plan["steps"]

@@ -25,7 +25,7 @@ from dpassay.errors import InputError
 from dpassay.exact.calibrate import classic_gaussian_sigma, gaussian
 from dpassay.text.models.language_models import ENCODER_DECODER, LanguageModel, Source, card_of, load
 from dpassay.text.models.words import as_text
-from dpassay.text.rewriters.base import TextGuarantee
+from dpassay.text.rewriters.base import PRETRAINED, TextGuarantee
 from dpassay.text.rewriters.grid_noise import CubeNoise
 from dpassay.text.rewriters.tokens import real, whole
 
@@ -127,7 +127,14 @@ class NoisyStates:
         """(ε, δ) between any two texts; with the classic formula, the true ε as well as the claimed one."""
         true = true_epsilon(self.clip, self.dim, self.sigma, self.delta) if self.classic else self.claimed
         proofs = tuple(proof.page for proof in PROOFS)
-        return TextGuarantee(true, self.delta, claimed=self.claimed, proofs=proofs)
+        return TextGuarantee(
+            true,
+            self.delta,
+            claimed=self.claimed,
+            proofs=proofs,
+            caveats=(PRETRAINED,),
+            as_published=self.classic,
+        )
 
     @cached_property
     def model(self) -> LanguageModel:
@@ -201,8 +208,6 @@ class NoisyStates:
             "clip": self.clip,
             "longest": self.longest,
             "model": {"name": self.model.card.name, "sha256": self.model.sha256},
-            "repeated": "each further rewriting of the same text spends its epsilon and delta again",
-            "outside": "what the model's weights reveal of the texts that it was trained on",
         }
 
     def describe(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What a rewriter is: it rewrites texts, and states its guarantee for one text.
+"""What a rewriter is: it rewrites texts, and states its guarantee for one text. All statements are made here.
 
 Everything that uses rewriters (`rewrite`, `utility`, `reconstruct`, `audit --model`) needs two members:
 
@@ -13,7 +13,7 @@ and uses these optional members, if a rewriter has them:
     log_probs(output, texts) -> numbers     the same for several texts, if that is faster than one after another
     release(texts) -> list of texts         rewritings that may be published, with randomness that nobody can guess
     exact() -> Verdict                      the exact verdict on what is claimed
-    statement() -> dict                     more about the guarantee, for the file that goes with a release
+    statement() -> dict                     how texts are drawn, for the file that goes with a release
     describe() -> dict of texts             what identifies it: its mechanism, its parameters, its model's sha256
 """
 
@@ -21,17 +21,28 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Sequence
+import sys
+import sysconfig
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from dpassay.audit.rewriting import as_mechanism, checked, describe
 from dpassay.core.neighbours import Neighbours
-from dpassay.errors import InputError
+from dpassay.errors import InputError, MechanismError, in_one_line
 
 __all__ = ["Rewriter", "TextGuarantee", "as_mechanism", "checked", "describe", "released", "statement"]
+
+# Caveats. All but the first are named by the rewriters to which they apply.
+REPEATED = "each further rewriting of the same text spends its epsilon and delta again"
+WEIGHTS = "the model's weights and words are not covered: it was trained without privacy on the texts of its corpus"
+PRETRAINED = "what the model's weights reveal of the texts that it was trained on is not covered"
+DOUBLES = "the noise is drawn in double precision and the theorem is about real numbers: rounding is not covered"
 
 
 @dataclass(frozen=True)
@@ -39,12 +50,15 @@ class TextGuarantee:
     """The guarantee for one text: an ε that holds by a theorem, for which neighbours, and what it does not cover.
 
     `claimed` is the ε that the mechanism's authors state for these parameters, if it differs. An infinite ε means that
-    no finite one holds.
+    no finite one holds. `outside` is part of the sentence, `caveats` follow it. `declared_by` names whose word the ε
+    is, if no theorem of ours is behind it, `audit` says what an audit of it found, and `doubt` why it does not hold.
 
     >>> print(TextGuarantee(50, neighbours=Neighbours("words(5)"), outside="the number of words is visible"))
     epsilon 50 for two texts that differ in at most 5 words; the number of words is visible
     >>> print(TextGuarantee(800, claimed=100))
     epsilon 800 (claimed: 100) for any two texts (local DP)
+    >>> print(TextGuarantee(2, declared_by="mine:RR"))
+    epsilon 2 (declared by mine:RR, not checked) for any two texts (local DP)
     """
 
     epsilon: float
@@ -53,6 +67,11 @@ class TextGuarantee:
     claimed: float | None = None
     outside: str = ""
     proofs: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
+    as_published: bool = False
+    declared_by: str = ""
+    audit: str = ""
+    doubt: str = ""
 
     def __post_init__(self) -> None:
         if math.isnan(self.epsilon) or self.epsilon < 0 or not 0 <= self.delta < 1:
@@ -67,26 +86,39 @@ class TextGuarantee:
 
     @property
     def holds(self) -> bool:
-        """Whether the claimed ε holds."""
-        return self.epsilon <= self.stated
+        """Whether the claimed ε holds; nothing infinite does."""
+        return self.epsilon <= self.stated and math.isfinite(self.epsilon) and not self.doubt
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What the guarantee does not cover, in sentences."""
+        return (*self.caveats, *((REPEATED,) if math.isfinite(self.epsilon) else ()))
 
     def __str__(self) -> str:
         whom = "any two texts (local DP)" if self.neighbours.kind == "any" else str(self.neighbours)
         delta = f", delta {self.delta:g}" if self.delta else ""
-        claimed = "" if self.holds else f" (claimed: {self.claimed:g})"
+        if self.doubt:
+            return f"none: {self.doubt} (declared by {self.declared_by}: epsilon {self.stated:g}{delta} for {whom})"
+        told = [f"claimed: {self.stated:g}"] * (not self.holds and math.isfinite(self.stated))
+        told += [f"declared by {self.declared_by}, {self.audit or 'not checked'}"] * bool(self.declared_by)
         held = "no finite epsilon" if math.isinf(self.epsilon) else f"epsilon {self.epsilon:g}"
-        return f"{held}{delta}{claimed} for {whom}" + (f"; {self.outside}" if self.outside else "")
+        held = f"{'as published, ' * self.as_published}{held}{delta}" + (f" ({'; '.join(told)})" if told else "")
+        return f"{held} for {whom}" + (f"; {self.outside}" if self.outside else "")
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee, ready for JSON."""
         return {
-            "epsilon": "inf" if math.isinf(self.epsilon) else self.epsilon,
+            "epsilon": None if self.doubt else "inf" if math.isinf(self.epsilon) else self.epsilon,
             "delta": self.delta,
             "claimed_epsilon": self.stated if math.isfinite(self.stated) else "inf",
-            "holds": self.holds,
+            "holds": None if self.declared_by and self.holds else self.holds,
+            "declared_by": self.declared_by or None,
+            "audit": self.audit or None,
+            "as_published": self.as_published,
             "neighbours": self.neighbours.kind,
             "sentence": str(self),
             "proofs": list(self.proofs),
+            "not_covered": list(self.not_covered),
         }
 
 
@@ -110,15 +142,43 @@ class Rewriter(Protocol):
         """One rewriting of each text; the same generator gives the same texts."""
 
 
-def released(rewriter: Rewriter, texts: Sequence[str]) -> list[str]:
-    """Rewritings to be published: from the rewriter's own `release`, or with a generator seeded by the system."""
+@contextmanager
+def blamed(who: str) -> Iterator[None]:
+    """Whatever goes wrong in a rewriter is its own failure: the message names the line.
+
+    >>> with blamed("mine:RR"):
+    ...     math.exp(1000)
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.MechanismError: mine:RR failed: OverflowError: math range error (...)
+    """
+    try:
+        yield
+    except (InputError, MechanismError):
+        raise
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        others = str(Path(__file__).parents[2]), sysconfig.get_path("stdlib"), "site-packages"
+        own = [one for one in frames if not any(place in one.filename for place in others)]
+        place = (own or frames)[-1]
+        said = in_one_line(type(error).__name__, str(error))[:400]
+        raise MechanismError(f"{who} failed: {said} ({Path(place.filename).name}, line {place.lineno})") from error
+
+
+def released(rewriter: Rewriter, texts: Sequence[str], who: str = "the rewriter") -> list[str]:
+    """Rewritings to be published: from the rewriter's own `release`, or with a generator seeded by the system.
+
+    What a rewriter prints must not get among them.
+    """
     own = getattr(rewriter, "release", None)
-    if own is not None:
-        return checked(own(texts), texts)
-    return checked(rewriter.rewrite(texts, np.random.default_rng(secrets.randbits(128))), texts)
+    with blamed(who), redirect_stdout(sys.stderr):
+        if own is not None:
+            return checked(own(texts), texts)
+        return checked(rewriter.rewrite(texts, np.random.default_rng(secrets.randbits(128))), texts)
 
 
-def statement(rewriter: Rewriter) -> dict[str, Any]:
-    """The guarantee of a release, ready for JSON, with what the rewriter itself adds."""
+def statement(rewriter: Rewriter, guarantee: TextGuarantee | None = None) -> dict[str, Any]:
+    """The guarantee of a release, ready for JSON, and what the rewriter adds: how texts are drawn."""
     own: dict[str, Any] = getattr(rewriter, "statement", dict)()
-    return {"schema": "dpassay/rewriting/2", "per": "text", "guarantee": rewriter.guarantee.to_dict(), **own}
+    held = (guarantee or rewriter.guarantee).to_dict()
+    return {**own, "schema": "dpassay/rewriting/3", "per": "text", "guarantee": held}

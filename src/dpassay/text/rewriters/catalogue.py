@@ -18,10 +18,11 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from dpassay.audit.options import Progress
 from dpassay.audit.rewriting import is_rewriter
-from dpassay.errors import InputError
+from dpassay.errors import InputError, MechanismError
 from dpassay.text.models.folder import MODEL
-from dpassay.text.rewriters.base import Rewriter
+from dpassay.text.rewriters.base import Rewriter, TextGuarantee, blamed
 
 GROUP = "dpassay.rewriters"
 HERE = "dpassay.text.rewriters"
@@ -96,35 +97,66 @@ class Specification:
         """Whether it names a finished rewriter, which has its own ε."""
         return is_rewriter(found(self.name)[0])
 
+    @property
+    def own(self) -> bool:
+        """Whether the rewriter is somebody's own, whose guarantee is their word; all others are shipped.
+
+        >>> Specification.read("mine:RR").own, Specification.read("santext").own
+        (True, False)
+        """
+        if self.name in SHIPPED or Path(self.name).is_dir():
+            return False
+        return ":" in self.name or any(point.name == self.name for point in entry_points(group=GROUP))
+
     def at(self, epsilon: float | None, delta: float | None = None) -> Rewriter:
         """The rewriter with its authors' ε, or with None if it needs no ε."""
         maker, settings = found(self.name)
         return _made(maker, {**settings, **self.settings}, epsilon, delta, str(self))
 
-    def at_true(self, epsilon: float, delta: float | None = None) -> Rewriter:
+    def at_true(self, epsilon: float, delta: float | None = None, progress: Progress | None = None) -> Rewriter:
         """The rewriter whose guarantee for one text is this ε, or the largest one below it that can be found."""
-        search, best = _Search(epsilon), None
-        for _ in range(STEPS):
+        search, best, failure = _Search(epsilon), None, None
+        least: TextGuarantee | None = None
+        for step in range(STEPS):
+            if progress is not None:
+                progress(step, STEPS, f"looking for the parameter that gives epsilon {epsilon:g}")
             parameter = search.next()
             try:
                 rewriter = self.at(parameter, delta)
-            except InputError:
-                if best is None and search.over is None and parameter < 1e-6:
-                    raise  # the parameter is not the problem
+                with blamed(str(self)):
+                    guarantee = rewriter.guarantee
+            except (InputError, MechanismError) as error:
+                # A parameter that is too large may be refused, or overflow.
+                if isinstance(error, MechanismError) and not isinstance(error.__cause__, ArithmeticError):
+                    raise
+                failure = failure or error
+                if best is None and least is None and parameter < 1e-6:
+                    raise failure from None  # the parameter is not the problem
                 search.tried(parameter, math.inf)
                 continue
-            kept = rewriter.guarantee.epsilon
+            kept = guarantee.epsilon
             if math.isinf(kept):
                 raise InputError(f"{self} keeps no finite epsilon: leave it out, or compare it at the claimed epsilon")
             if epsilon * (1 - CLOSE) <= kept <= epsilon:
                 return rewriter
             best = rewriter if kept <= epsilon else best
+            if kept > epsilon and (least is None or kept < least.epsilon):
+                least = guarantee
             search.tried(parameter, kept)
-            if search.narrow:
+            if search.narrow or search.stuck >= 3 or parameter < 1e-300:
                 break
-        if best is None or search.over is None or math.isinf(search.over[1]):
-            raise InputError(f"{self}: no parameter was found that keeps epsilon {epsilon:g} for one text, and no less")
-        return best
+        if best is not None and least is not None:
+            return best
+        if least is not None:
+            whom = "one text" if least.neighbours.kind == "any" else str(least.neighbours)
+            raise InputError(
+                f"{self} needs at least epsilon {_above(least.epsilon)} for {whom}, the smallest that was found with "
+                f"any of {step + 1} parameters; {epsilon:g} is too little for it"
+            )
+        if isinstance(failure, MechanismError):
+            raise failure
+        reached = "" if best is None else f"; the largest that was found is {best.guarantee.epsilon:.6g}"
+        raise InputError(f"{self}: no parameter was found that keeps epsilon {epsilon:g} for one text{reached}")
 
 
 class _Search:
@@ -142,6 +174,7 @@ class _Search:
         self.asked = asked
         self.under: tuple[float, float] | None = None  # the best so far, and its ε
         self.over: tuple[float, float] | None = None  # the smallest whose ε is too large, and that ε
+        self.stuck = 0  # how often in a row a far smaller parameter gave no smaller ε
         self.again = 0  # how often in a row the search landed on the same side: negative for the lower one
 
     def tried(self, parameter: float, kept: float) -> None:
@@ -149,7 +182,10 @@ class _Search:
         if kept <= self.asked:
             self.under, self.again = (parameter, kept), min(self.again, 0) - 1
         else:
-            self.over, self.again = (parameter, kept), max(self.again, 0) + 1
+            before, self.over, self.again = self.over, (parameter, kept), max(self.again, 0) + 1
+            if before is not None and self.under is None and math.isfinite(kept):
+                smaller = parameter <= before[0] / 2
+                self.stuck = self.stuck + smaller if kept >= before[1] * (1 - CLOSE) else 0
 
     @property
     def narrow(self) -> bool:
@@ -175,6 +211,16 @@ class _Search:
         below /= 2.0 ** max(self.again - 1, 0)
         above /= 2.0 ** max(-self.again - 1, 0)
         return float(low * (high / low) ** (below / (below + above)))
+
+
+def _above(epsilon: float) -> str:
+    """A number of four digits that is not below ε.
+
+    >>> _above(118.9123), _above(2.0)
+    ('119', '2')
+    """
+    unit = 10.0 ** (math.floor(math.log10(epsilon)) - 3) if epsilon > 0 else 1.0
+    return f"{math.ceil(epsilon / unit) * unit:.6g}"
 
 
 def names() -> dict[str, str]:
@@ -259,7 +305,8 @@ def _made(
         raise InputError(f"state the epsilon for {asked}: --epsilon 50")
     if given.get("delta", 0) is None:
         del given["delta"]
-    made = maker(**given, **settings)
+    with blamed(asked if epsilon is None else f"{asked} at epsilon {epsilon:g}"):
+        made = maker(**given, **settings)
     if not isinstance(made, Rewriter):
         raise InputError(
             f"{asked} made {type(made).__name__}, which is not a rewriter: it needs rewrite(texts, rng) and guarantee"

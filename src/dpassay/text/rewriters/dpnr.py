@@ -1,7 +1,8 @@
-"""DPNR as it was published, with a real encoder: drop words, encode, normalise, add Laplace noise to each element.
+"""DPNR as it was published, with a real encoder: drop words, encode, normalise, add noise to each element.
 
-The published noise has scale 1/ε. One word changes all k elements, so ε-DP needs noise of scale k/ε: `Dpnr.scaled`.
-The claims dpnr and dpnr-dropout in the registry state what is claimed and what is true.
+The published noise is Laplace noise of scale 1/ε, or, with a δ, Gaussian noise by the classic formula for one element.
+One word changes all k elements, so ε-DP needs Laplace noise of scale k/ε: `Dpnr.scaled`. The claims dpnr, dpnr-dropout
+and dpnr-gaussian in the registry state what is claimed and what is true.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dpassay.audit.options import Progress
-from dpassay.core.numbers import middle
+from dpassay.core.guarantee import make_guarantee
+from dpassay.core.numbers import ONE, Number, iv, middle
 from dpassay.errors import InputError
-from dpassay.pipeline.distributions import Laplace
+from dpassay.exact.calibrate import classic_gaussian_sigma, gaussian
+from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pipeline import Pipeline, run
 from dpassay.pipeline.regions import check_positive
 from dpassay.pipeline.stages.additive import Additive
@@ -45,7 +48,9 @@ Floats = NDArray[np.float64]
 class Dpnr(EncodedText):
     """Drop each word with probability `mu`, encode, and add Laplace noise of scale 1/ε, or `scale`, to each element.
 
-    Without dropout its exact distribution is known; with it, the distribution is a mixture over subsets of words.
+    With a `delta` above 0 the noise is Gaussian, and its standard deviation is `scale`, or that of the classic formula
+    for one element. Without dropout its exact distribution is known; with it, the distribution is a mixture over
+    subsets of words.
 
     >>> class Letters:
     ...     name, dim = "letters", 3
@@ -62,19 +67,28 @@ class Dpnr(EncodedText):
 
     mu: float = 0.5
     scale: float | None = None
+    delta: float = 0.0
 
     def __post_init__(self) -> None:
         epsilon, dropout = check_positive(self.epsilon, "epsilon"), Dropout(self.mu)
-        scale = 1 / epsilon if self.scale is None else check_positive(self.scale, "the noise's scale")
+        guarantee = make_guarantee(epsilon, self.delta)
+        object.__setattr__(self, "delta", guarantee.delta)
+        published = classic_gaussian_sigma(guarantee, ONE) if self.delta else 1 / epsilon
+        scale = published if self.scale is None else check_positive(self.scale, "the noise's scale")
         object.__setattr__(self, "epsilon", middle(epsilon))
         object.__setattr__(self, "mu", middle(dropout.mu))
         object.__setattr__(self, "scale", None if self.scale is None else middle(scale))
         stages: list[Stage] = [dropout] if self.mu else []
-        stages += [Encode(self.dim, self.encoder.encode), MinMaxScale(), Additive(Laplace(scale))]
+        stages += [Encode(self.dim, self.encoder.encode), MinMaxScale(), Additive(self._noise(scale))]
         object.__setattr__(self, "pipeline", Pipeline(tuple(stages), self.dim))
 
+    def _noise(self, scale: Number) -> Laplace | Gaussian:
+        return Gaussian(scale) if self.delta else Laplace(scale)
+
     def scaled(self) -> Dpnr:
-        """The same with noise of scale k/ε, enough for all k elements and never rounded down."""
+        """The same with noise of scale k/ε, or the least σ for l2 distance √k: enough for all k, never rounded down."""
+        if self.delta:
+            return replace(self, scale=gaussian(self.epsilon, self.delta, iv.sqrt(self.dim)))
         exact = self.dim / Fraction(repr(self.epsilon))
         scale = float(exact)
         return replace(self, scale=scale if Fraction(repr(scale)) >= exact else math.nextafter(scale, math.inf))
@@ -122,6 +136,7 @@ def train(
     seed: int = 0,
     progress: Progress | None = None,
     fine_tune: int = 0,
+    delta: float = 0.0,
 ) -> tuple[Dpnr, Classifier, dict[str, Any]]:
     """The system, its classifier, fitted to noisy vectors as published, and its accuracies on held-out texts.
 
@@ -132,7 +147,7 @@ def train(
     """
     if not 0 <= fine_tune <= 10**6:
         raise InputError(f"fine-tuning takes a whole number of steps from 0 to 1000000, got {fine_tune}")
-    system = Dpnr(encoder, epsilon, mu)
+    system = Dpnr(encoder, epsilon, mu, delta=delta)
     texts, labels = [u.text for u in utterances], [u.label for u in utterances]
     if len(texts) < 5 or not all(labels):
         raise InputError(f"a classifier needs 5 utterances or more, each with a label; got {len(texts)}")
@@ -173,9 +188,12 @@ def _tuned(
 ) -> SentenceEncoder:
     from dpassay.text.models.fine_tuning import fine_tuned
 
-    noise = {"mu": system.mu, "scale": 1 / system.epsilon}
+    noise = system.pipeline.stages[-1]
+    assert isinstance(noise, Additive)
     texts, labels = [u.text for u in utterances], [u.label for u in utterances]
-    return fine_tuned(system.encoder, texts, labels, **noise, steps=steps, seed=seed, progress=progress)
+    return fine_tuned(
+        system.encoder, texts, labels, mu=system.mu, noise=noise.noise, steps=steps, seed=seed, progress=progress
+    )
 
 
 class _About(About):
@@ -186,6 +204,7 @@ class _About(About):
     epsilon: float = Field(gt=0)
     mu: float = Field(ge=0, lt=1)
     scale: float | None = Field(gt=0)
+    delta: float = Field(default=0.0, ge=0, lt=1)
     dim: int = Field(ge=1, le=10**6)
     labels: list[str] = Field(min_length=1, max_length=10**5)
     fine_tuned: bool = False  # if so, the encoder's weights are stored too
@@ -204,6 +223,7 @@ def save(system: Dpnr, classifier: Classifier, folder: str | Path, fine_tuned: b
         epsilon=system.epsilon,
         mu=system.mu,
         scale=system.scale,
+        delta=system.delta,
         dim=system.dim,
         labels=list(classifier.labels),
         fine_tuned=fine_tuned,
@@ -243,4 +263,4 @@ def load(folder: str | Path, encoder: Encoder | None = None) -> tuple[Dpnr, Clas
         from dpassay.text.models.fine_tuning import with_arrays
 
         found = with_arrays(found, arrays, Path(folder, WEIGHTS))
-    return Dpnr(found, about.epsilon, about.mu, about.scale), classifier
+    return Dpnr(found, about.epsilon, about.mu, about.scale, about.delta), classifier

@@ -35,7 +35,7 @@ from dpassay.text.models.encoders import Remembering
 from dpassay.text.models.folder import About, read_folder, weights_of, with_weights, write_folder
 from dpassay.text.models.training import TOGETHER, Plan, Progress, take_step
 from dpassay.text.models.words import PAD, Vocabulary, tokenise
-from dpassay.text.rewriters.base import TextGuarantee
+from dpassay.text.rewriters.base import DOUBLES, WEIGHTS, TextGuarantee
 from dpassay.text.rewriters.encoded import EncodedText
 
 Reading = Literal["zero", "resampled", "nan", "right"]
@@ -158,7 +158,7 @@ class Dptext(EncodedText):
     learnt: bool = False  # whether ε was learnt from the texts, and so is no guarantee at all
 
     def __post_init__(self) -> None:
-        epsilon, reading = check_positive(self.epsilon, "epsilon"), _reading(self.reading)
+        epsilon, reading = check_positive(self.epsilon, "epsilon"), reading_of(self.reading)
         scale = self.dim / epsilon
         noise = Additive(Laplace(scale)) if reading == "right" else one_sided(scale, *PUBLISHED[reading])
         object.__setattr__(self, "epsilon", middle(epsilon))
@@ -179,7 +179,11 @@ class Dptext(EncodedText):
         no finite epsilon (claimed: 4) for any two texts (local DP); epsilon was learnt from the training texts, ...
         """
         reasons = [LEARNT] * self.learnt + [NEVER_NEGATIVE] * (self.reading != "right")
-        return TextGuarantee(math.inf if reasons else self.epsilon, claimed=self.epsilon, outside="; ".join(reasons))
+        held, outside = math.inf if reasons else self.epsilon, "; ".join(reasons)
+        published = self.reading != "right"
+        return TextGuarantee(
+            held, claimed=self.epsilon, outside=outside, caveats=(WEIGHTS, DOUBLES), as_published=published
+        )
 
 
 def train(
@@ -224,7 +228,7 @@ def train(
         words.numbers([u.text for u in known]),
         torch.tensor([labels.index(u.label) for u in known]),
         torch.tensor([attributes.index(u.attribute) for u in known]),
-        _reading(reading),
+        reading_of(reading),
         adversary,
     )
     reached = _optimise(network, data, plan, fixed, progress)
@@ -383,7 +387,8 @@ def load(folder: str | Path) -> Dptext:
     return Dptext(Reader(network, words, about.labels, about.attributes), about.epsilon, about.reading, about.learnt)
 
 
-def _reading(name: Any) -> Reading:
+def reading_of(name: Any) -> Reading:
+    """The reading of this name."""
     if name not in READINGS:
         raise InputError(f"unknown reading {name!r}; there are {', '.join(READINGS)}")
     return READINGS[READINGS.index(name)]

@@ -9,13 +9,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.text.rewriters.release import LEAST_SCALE, discrete_gaussian, discrete_gaussian_epsilon
+from dpassay.text.rewriters.release import (
+    LEAST_SCALE,
+    discrete_gaussian,
+    discrete_gaussian_epsilon,
+    opendp_version,
+)
 
 LEAST_RADIUS, MOST_RADIUS = 2**8, 2**21
 
@@ -70,7 +74,7 @@ class CubeNoise:
         """What is drawn, ready for JSON."""
         step = self.clip / self.radius
         return {
-            "sampler": f"OpenDP {version('opendp')} discrete Gaussian",
+            "sampler": f"{opendp_version()} discrete Gaussian",
             "grid_step": step,
             "integer_radius": self.radius,
             "integer_scale": self.scale,
@@ -78,6 +82,5 @@ class CubeNoise:
             "sensitivity_norm": "l2",
             "scale": self.scale * step,
             "least_continuous_scale": self.sigma,
-            "epsilon": self.kept(self.scale),
-            "by": "OpenDP's privacy map",
+            "epsilon_by_opendp": self.kept(self.scale),
         }

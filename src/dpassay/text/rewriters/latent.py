@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from dpassay.errors import InputError
 from dpassay.evidence.verdict import Verdict
 from dpassay.text.rewriters.adept import Model, load
-from dpassay.text.rewriters.base import TextGuarantee
+from dpassay.text.rewriters.base import DOUBLES, WEIGHTS, TextGuarantee
 from dpassay.text.rewriters.release import MECHANISMS, Release
 
 DELTA = 1e-6  # of Gaussian noise, if none is given
-OUTSIDE = "the model's weights and words are not covered: it was trained without privacy on the texts of its corpus"
 
 
 def adept(
@@ -107,7 +106,14 @@ class LatentRewriter(_Autoencoder):
         """Local DP: between any two texts."""
         noise = self.noise
         claimed = noise.epsilon if noise.true_epsilon > noise.epsilon else None
-        return TextGuarantee(noise.true_epsilon, noise.delta, claimed=claimed, outside=OUTSIDE, proofs=noise.proofs)
+        return TextGuarantee(
+            noise.true_epsilon,
+            noise.delta,
+            claimed=claimed,
+            proofs=noise.proofs,
+            caveats=(WEIGHTS, *((DOUBLES,) if not noise.recipe.on_grid else ())),
+            as_published=noise.mechanism == "adept-as-published",
+        )
 
     def rewrite(self, texts: Sequence[str], rng: np.random.Generator) -> list[str]:
         """One rewriting of each text, with numpy's noise."""

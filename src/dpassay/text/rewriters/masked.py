@@ -22,7 +22,7 @@ from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.text.models.language_models import MASKED, LanguageModel, Source, card_of, load, tokenizer_of
 from dpassay.text.models.words import as_text
-from dpassay.text.rewriters.base import TextGuarantee
+from dpassay.text.rewriters.base import PRETRAINED, TextGuarantee
 from dpassay.text.rewriters.tokens import Below, Limits, TokenLaw, real, secret, seeded, whole
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class Masked:
             neighbours=Neighbours(f"words({self.longest})"),
             outside="the number of words is visible",
             proofs=tuple(proof.page for proof in PROOFS),
+            caveats=(PRETRAINED,),
         )
 
     @cached_property
@@ -124,11 +125,8 @@ class Masked:
             "mechanism": "dp-mlm",
             "drawn": {**self.law.to_dict(), "longest": self.longest, "by": "the system's random numbers"},
             "model": {"name": self.model.card.name, "sha256": self.model.sha256},
-            "repeated": "each further rewriting of the same text spends its epsilon again",
             "logits": "the guarantee holds for whatever logits a network gives. Their last digits depend on the size "
             "of the tables that it computes with, which is always the same where texts are released",
-            "outside": "the number of words of a text, up to the longest; what the model's weights reveal of the texts "
-            "that it was trained on",
         }
 
     def describe(self) -> dict[str, str]:

@@ -20,13 +20,14 @@ from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.text.models.language_models import CAUSAL, ENCODER_DECODER, LanguageModel, Source, card_of, load
 from dpassay.text.models.words import as_text
-from dpassay.text.rewriters.base import TextGuarantee
+from dpassay.text.rewriters.base import PRETRAINED, TextGuarantee
 from dpassay.text.rewriters.tokens import Below, Drawn, Limits, TokenLaw, real, secret, seeded, whole
 
 if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
 
 PROMPT = "Say the following text in other words. Answer with the new text only.\n\nText: {text}\n\nNew text:"
+TIMING = "how long a rewriting took is not covered"
 PROOFS = (Theorem.EXPONENTIAL, Theorem.COMPOSITION, Theorem.POST_PROCESSING)
 
 
@@ -76,7 +77,8 @@ class Prompted:
     @property
     def guarantee(self) -> TextGuarantee:
         """Pure ε between any two texts, rounded up."""
-        return TextGuarantee(up(self.tokens * self.law.loss), proofs=tuple(proof.page for proof in PROOFS))
+        proofs, caveats = tuple(proof.page for proof in PROOFS), (PRETRAINED, TIMING)
+        return TextGuarantee(up(self.tokens * self.law.loss), proofs=proofs, caveats=caveats)
 
     @cached_property
     def model(self) -> LanguageModel:
@@ -180,10 +182,8 @@ class Prompted:
             "drawn": {**self.law.to_dict(), "tokens": self.tokens, "by": "the system's random numbers"},
             "model": {"name": self.model.card.name, "sha256": self.model.sha256},
             "prompt": self.prompt,
-            "repeated": "each further rewriting of the same text spends its epsilon again",
             "logits": "the guarantee holds for whatever logits a network gives. Their last digits depend on the size "
             "of the tables that it computes with, which is always the same where texts are released",
-            "outside": "what the model's weights reveal of the texts that it was trained on; how long a rewriting took",
         }
 
     def describe(self) -> dict[str, str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
 from functools import lru_cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -201,12 +201,10 @@ class Release:
         """What `release` does, ready for JSON."""
         return {
             "mechanism": self.mechanism,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
+            "parameter": {"epsilon": self.epsilon, "delta": self.delta, "per": "text, as its authors define it"},
             "dim": self.dim,
             "clip": self.clip,
             "clip_norm": f"l{self.recipe.norm}",
-            "repeated": "each further release of the same utterance spends its epsilon and delta again",
             "drawn": self._drawn(),
         }
 
@@ -217,7 +215,7 @@ class Release:
         noise = integer_noise(self)
         step = self.clip / noise.radius
         return {
-            "sampler": f"OpenDP {version('opendp')} discrete {recipe.noise}",
+            "sampler": f"{opendp_version()} discrete {recipe.noise}",
             "grid_step": step,
             "integer_radius": noise.radius,
             "integer_scale": noise.scale,
@@ -225,8 +223,7 @@ class Release:
             "sensitivity_norm": "l2" if recipe.noise == "Gaussian" else "l1",
             "scale": noise.scale * step,
             "least_continuous_scale": self.scale(),
-            "epsilon": noise.epsilon,
-            "by": "OpenDP's privacy map",
+            "epsilon_by_opendp": noise.epsilon,
         }
 
     def _rows(self, latents: ArrayLike) -> Floats:
@@ -346,6 +343,14 @@ def _continuous_scale(release: Release) -> float:
         return calibrate.laplace(release.epsilon, 0, 2)
     widening = iv.sqrt(release.dim) if release.recipe.widened else 1
     return calibrate.laplace(release.epsilon, 0, 2 * number(release.clip) * widening)
+
+
+def opendp_version() -> str:
+    """OpenDP with its version; its files may be there without the record of an installation."""
+    try:
+        return f"OpenDP {version('opendp')}"
+    except PackageNotFoundError:
+        return "OpenDP of an unknown version,"
 
 
 def _opendp() -> Any:

@@ -1,15 +1,33 @@
 """Rewriting lines, in this process or in workers: an order as plain data, and the lines of a stream in groups."""
 
-from collections.abc import Iterable, Iterator
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from socket import gethostname
 
+from dpassay.audit.options import Progress
+from dpassay.compute.executors import make_executor
 from dpassay.errors import InputError
-from dpassay.text.rewriters.base import Rewriter, describe, released
+from dpassay.text.rewriters.base import Rewriter, TextGuarantee, describe, released
 from dpassay.text.rewriters.catalogue import Specification
 
 LINES = 512  # rewritten together
+# Texts of five words that show whether a user's own rewriter is random, and how often each is rewritten in a run.
+PROBES = (
+    *(
+        "book a flight to rome",
+        "my password is seven three",
+        "the doctor called about anna",
+        "nobody knows where we live",
+    ),
+    *("please cancel tomorrow's early meeting", "rain is expected on sunday", "he owes me forty euros", "a b c d e"),
+)
+COPIES = 4
+CALLS = 16  # that look for any randomness at all
+UNLIKELY = 1e-6
 
 WHY_NOT = (
     "ADePT as published is not as private as claimed: it clips in l2 but its Laplace noise must hide l1 distances, "
@@ -34,11 +52,11 @@ class Order:
     threads: int | None = None
 
 
-def opened(order: Order) -> Rewriter:
+def opened(order: Order, progress: Progress | None = None) -> Rewriter:
     """The rewriter that was requested."""
     specification = Specification.read(order.rewriter)
     if order.true and order.epsilon is not None:
-        rewriter = specification.at_true(order.epsilon, order.delta)
+        rewriter = specification.at_true(order.epsilon, order.delta, progress)
     else:
         rewriter = specification.at(order.epsilon, order.delta)
     found = describe(rewriter).get("sha256")
@@ -60,7 +78,72 @@ def rewritten(order: Order, lines: list[str]) -> list[str]:
         import torch
 
         torch.set_num_threads(order.threads)
-    return released(_kept(order), lines)
+    return released(_kept(order), lines, order.rewriter)
+
+
+def fixed_randomness(order: Order, rewriter: Rewriter) -> str:
+    """Why the randomness of somebody's own rewriter is no secret, if two runs show it; otherwise nothing.
+
+    The rewriter must be new: what it writes first here is compared with what it writes first in another process. One
+    whose calls are independent, and for which a text's place among the others does not matter, is wrongly accused with
+    a probability of at most 2e-6.
+    """
+    texts = [text for text in PROBES for _ in range(COPIES)]
+    here = [released(rewriter, texts, order.rewriter) for _ in range(2)]
+    with closing(make_executor(1)) as other:
+        there = list(other.map(partial(rewritten, order), [texts, texts]))
+    if here != there:
+        return ""
+    if likeliest(here) <= UNLIKELY:
+        return "its randomness comes from a fixed seed: another run wrote exactly the same"
+    usual = here[0][::COPIES]
+    if any(run != [text for text in usual for _ in range(COPIES)] for run in here):
+        return ""
+    more = [released(rewriter, PROBES, order.rewriter) for _ in range(CALLS - 4)]
+    chance = chance_of_no_randomness(rewriter.guarantee, len(set(usual)), CALLS)
+    if all(run == usual for run in more) and chance <= UNLIKELY:
+        return (
+            f"no randomness was seen: each of {len(PROBES)} texts was rewritten in the same way in {CALLS} calls, "
+            f"which at the declared epsilon has a probability below {UNLIKELY:g}"
+        )
+    return ""
+
+
+def likeliest(runs: Sequence[Sequence[str]]) -> float:
+    """An upper bound on the probability of what some calls wrote for the probes, each of them given `COPIES` times.
+
+    The rewritings of one text come in each order with the same probability, so that one order has at most 1 over their
+    number. The probability that two independent runs agree, in something for which this bound is at most t, is at
+    most t: the sum of P(s)² over such s is at most t times that of P(s).
+
+    >>> likeliest([["a", "b", "b", "b", "c", "c", "c", "c"]])
+    0.25
+    """
+    orders = 1
+    for run in runs:
+        for start in range(0, len(run), COPIES):
+            counts = Counter(run[start : start + COPIES]).values()
+            orders *= math.factorial(COPIES) // math.prod(map(math.factorial, counts))
+    return 1 / orders
+
+
+def chance_of_no_randomness(guarantee: TextGuarantee, different: int, times: int) -> float:
+    """At most how likely it is that each probe is rewritten in the same way every time, in so many different ways.
+
+    Let K texts have different rewritings, each with a probability of at least q for its own text. The first text yields
+    those of the others with at least e^−ε(q − δ) each, so that q ≤ (1 + (K−1)e^−ε δ)/(1 + (K−1)e^−ε). Hence one
+    of any K different rewritings has at most this q, and comes n times with q^(n−1) at most after the first; the
+    factor counts the sets of K probes.
+
+    >>> chance_of_no_randomness(TextGuarantee(0.0), 8, 3)  # 1/8 squared
+    0.015625
+    """
+    kind, words = guarantee.neighbours, len(PROBES[0].split())
+    if kind.kind != "any" and not (kind.kind.startswith("words(") and kind.count >= words):
+        return 1.0
+    share = (different - 1) * math.exp(-guarantee.epsilon)
+    least = (1 + share * guarantee.delta) / (1 + share)
+    return float(min(1.0, math.comb(len(PROBES), different) * least ** (times - 1)))
 
 
 def lines_of(stream: Iterable[bytes], name: str = "the input") -> Iterator[str]:

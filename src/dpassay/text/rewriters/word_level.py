@@ -84,24 +84,25 @@ def custext_as_published(epsilon: float, **settings: Any) -> WordByWord:
 
     >>> four = Vocabulary(tuple("abcd"), np.array([[0.0], [1.0], [8.0], [9.0]]))
     >>> print(custext_as_published(2, vocabulary=four, longest=5, K=2).guarantee)
-    no finite epsilon (claimed: 10) for two texts that differ in at most 5 words; the number of words is visible
+    as published, no finite epsilon (claimed: 10) for two texts that differ in at most 5 words; the number of words ...
     """
-    return _judged("custext", epsilon, {"unknown": "copied", **settings}, ("K",), per_word=True)
+    return _judged("custext", epsilon, {"unknown": "copied", **settings}, ("K",), published=True)
 
 
 def _judged(
-    name: str, epsilon: float, settings: dict[str, Any], allowed: tuple[str, ...], per_word: bool = False
+    name: str, epsilon: float, settings: dict[str, Any], allowed: tuple[str, ...], published: bool = False
 ) -> WordByWord:
     common, own = _read(name, settings, allowed)
     made = _mechanism(name, common["vocabulary"], _epsilon(epsilon), tuple(own.items()))
-    return JudgedWords(epsilon=made.epsilon, mechanism=made, claimed=made.epsilon if per_word else None, **common)
+    claimed = made.epsilon if published else None  # by its authors, for a word
+    return JudgedWords(epsilon=made.epsilon, mechanism=made, claimed=claimed, as_published=published, **common)
 
 
 def _keeping(epsilon: float, settings: dict[str, Any], published: bool) -> WordByWord:
     common, own = _read("santext-plus", settings, ("distance", "p", "sensitive"))
     given = {**_numbers("santext-plus", own), "published": published}
     made = _made(SanTextPlus, common["vocabulary"], _epsilon(epsilon), given)
-    return DrawnWords(epsilon=made.epsilon, mechanism=made, **common)
+    return DrawnWords(epsilon=made.epsilon, mechanism=made, as_published=published, **common)
 
 
 @lru_cache(maxsize=64)

@@ -23,7 +23,7 @@ from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.evidence.verdict import Verdict
 from dpassay.text.models.words import LONGEST, as_text
-from dpassay.text.rewriters.base import TextGuarantee
+from dpassay.text.rewriters.base import DOUBLES, TextGuarantee
 from dpassay.words.judge import judge
 from dpassay.words.largest_loss import diameter, largest_loss
 from dpassay.words.mechanisms import CusText, ScoredWords, WordMechanism, log_sum
@@ -43,7 +43,7 @@ class WordByWord:
     """Rewrites each word of a text separately.
 
     `claimed` is the ε per word that the authors state for any two words, if they state one. With `case="kept"` the
-    words of a text are looked up as they are written.
+    words of a text are looked up as they are written. `as_published` is for a mechanism without the corrections.
     """
 
     vocabulary: Vocabulary
@@ -52,6 +52,8 @@ class WordByWord:
     longest: int = LONGEST
     case: str = "lower"
     claimed: float | None = None
+    as_published: bool = False
+    caveats: ClassVar[tuple[str, ...]] = ()
     independent_rows: ClassVar[bool] = True  # each text has its own draws
 
     def __post_init__(self) -> None:
@@ -90,6 +92,8 @@ class WordByWord:
             claimed=None if self.claimed is None else self.longest * self.claimed,
             outside=VISIBLE,
             proofs=tuple(dict.fromkeys((theorem.page, Theorem.VOCABULARY.page))),
+            caveats=self.caveats,
+            as_published=self.as_published,
         )
 
     def rewrite(self, texts: Sequence[str], rng: np.random.Generator) -> list[str]:
@@ -182,7 +186,7 @@ class DrawnWords(WordByWord):
 
     @property
     def name(self) -> str:
-        return str(self.mechanism)
+        return f"{self.mechanism}{', as published' * self.as_published}"
 
     @property
     def unit(self) -> str:
@@ -246,6 +250,8 @@ class Madlib(WordByWord):
     >>> print(Madlib(words, 1, longest=3).guarantee)
     epsilon 6 for two texts that differ in at most 3 words; the number of words is visible
     """
+
+    caveats: ClassVar[tuple[str, ...]] = (DOUBLES,)
 
     @property
     def name(self) -> str:

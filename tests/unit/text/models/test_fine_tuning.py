@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpassay import InputError
+from dpassay.pipeline.distributions import Laplace
 from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.models.encoders import Remembering, SentenceEncoder
 
@@ -61,7 +62,7 @@ def test_an_encoder_learns_what_a_frozen_one_does_not_tell():
     """Sixteen random vectors in the plane of scaled rows are not separable by a line; trained ones are."""
     frozen = SentenceEncoder("tiny", Tiny())
     before = frozen.encode(TEXTS)
-    options = {"mu": 0, "scale": 0.02, "rate": 0.05, "seed": 1}
+    options = {"mu": 0, "noise": Laplace("0.02"), "rate": 0.05, "seed": 1}
     tuned = fine_tuned(frozen, TEXTS, LABELS, steps=150, **options)
     assert accuracy(frozen) < 0.9
     assert accuracy(tuned) == 1.0

@@ -79,10 +79,29 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(tmp_path):
     assert train(TEXTS, [], tmp_path / "cut", PLAN, **TINY, resume=True).about.steps == 6  # nothing left to do
 
 
+def test_a_run_goes_on_to_more_or_fewer_steps(tmp_path):
+    train(TEXTS, [], tmp_path / "m", PLAN, **TINY)
+    before = weights(tmp_path / "m")
+    more = train(TEXTS, [], tmp_path / "m", Plan(9, 4, 0.01), **TINY, resume=True).about
+    assert (more.steps, more.plan["steps"]) == (9, 9)
+    assert any((array != before[name]).any() for name, array in weights(tmp_path / "m").items())
+    assert train(TEXTS, [], tmp_path / "m", Plan(4, 4, 0.01), **TINY, resume=True).about.steps == 9  # nothing to undo
+
+    def interrupt(step: int, steps: int, note: str) -> None:
+        if step == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with interruptible(), pytest.raises(KeyboardInterrupt):
+        train(TEXTS, [], tmp_path / "n", PLAN, **TINY, progress=interrupt)
+    fewer = train(TEXTS, [], tmp_path / "n", Plan(2, 4, 0.01), **TINY, resume=True).about
+    assert fewer.steps == 3
+    assert not any(":" in name for name in weights(tmp_path / "n"))
+
+
 def test_another_run_is_not_gone_on_with(tmp_path):
     train(TEXTS, [], tmp_path / "m", PLAN, **TINY)
-    with pytest.raises(InputError, match="differs in steps"):
-        train(TEXTS, [], tmp_path / "m", Plan(7, 4, 0.01), **TINY, resume=True)
+    with pytest.raises(InputError, match="differs in batch"):
+        train(TEXTS, [], tmp_path / "m", Plan(6, 5, 0.01), **TINY, resume=True)
     with pytest.raises(InputError, match="differs in words"):
         train([*TEXTS[:-1], "paris"], [], tmp_path / "m", PLAN, **TINY, resume=True)
     with pytest.raises(InputError, match="already exists"):

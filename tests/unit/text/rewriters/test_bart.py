@@ -98,7 +98,7 @@ def test_released_noise_lies_on_a_grid_and_keeps_the_guarantee() -> None:
     steps = released / (0.1 / noise.radius)
     assert steps == pytest.approx(np.round(steps), abs=1e-6)
     assert len(rewriter.release(["to rome", LONG])) == 2
-    assert rewriter.statement()["drawn"]["epsilon"] <= 50
+    assert rewriter.statement()["drawn"]["epsilon_by_opendp"] <= 50
 
 
 def test_values_outside_the_cube_are_brought_back_to_it() -> None:

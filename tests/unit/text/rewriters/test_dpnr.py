@@ -9,7 +9,7 @@ import pytest
 
 from dpassay import InputError, Open, Proven, Refuted, audit, check, claims
 from dpassay.core.numbers import middle
-from dpassay.pipeline.distributions import Laplace, Shifted
+from dpassay.pipeline.distributions import Gaussian, Laplace, Shifted
 from dpassay.text.models.classifier import Classifier
 from dpassay.text.models.encoders import Encoder, Remembering, sentence_encoder
 from dpassay.text.rewriters import dpnr
@@ -72,6 +72,28 @@ def test_the_exact_check_knows_its_pipeline():
     assert registered.epsilon.lower == pytest.approx(0.2, rel=1e-12)
 
 
+def test_gaussian_noise_by_the_classic_formula_for_one_element():
+    system = Dpnr(letters(), epsilon=0.05, mu=0, delta=1e-5)
+    distribution = system.distribution("aaa b cc")
+    assert isinstance(distribution.noise, Gaussian)
+    sigma = math.sqrt(2 * math.log(1.25e5)) / 0.05
+    assert middle(distribution.noise.sigma) == pytest.approx(sigma, rel=1e-14)
+    drawn = system.sample("aaa b cc", 3, np.random.default_rng(5))
+    noise = np.random.default_rng(5).normal(scale=sigma, size=(3, 4))
+    assert drawn == pytest.approx(noise + np.array([1, 1 / 3, 2 / 3, 0]))
+    # Four elements are 2 apart in l2: μ = 2/σ, whose δ at the claimed ε is above the claimed one.
+    verdict = check(system.pipeline, epsilon="0.05", delta="1e-5", neighbours="word")
+    mu = 2 / sigma
+    tails = [0.5 * math.erfc(-z / math.sqrt(2)) for z in (mu / 2 - 0.05 / mu, -mu / 2 - 0.05 / mu)]
+    assert isinstance(verdict, Refuted)
+    assert verdict.delta.lower == pytest.approx(tails[0] - math.exp(0.05) * tails[1], rel=1e-9)
+    for epsilon, delta in ((0.05, 1e-5), (0.3, 1e-3), (7, 1e-6)):
+        scaled = Dpnr(letters(), epsilon, delta=delta).scaled()
+        assert isinstance(check(scaled.pipeline, epsilon=epsilon, delta=delta, neighbours="word"), Proven)
+        less = Dpnr(letters(), epsilon, mu=0, scale=scaled.scale * 0.9999, delta=delta)
+        assert isinstance(check(less.pipeline, epsilon=epsilon, delta=delta, neighbours="word"), Refuted)
+
+
 def test_a_vector_without_range_becomes_zeros():
     system = Dpnr(letters(), epsilon=1, mu=0)
     for text in ("", "xyz", "abcd"):
@@ -113,6 +135,8 @@ def test_the_same_generator_gives_the_same():
         ({"epsilon": 1, "mu": 1}, "probability of at least 0 and less than 1"),
         ({"epsilon": 1, "mu": -0.1}, "probability of at least 0 and less than 1"),
         ({"epsilon": 1, "scale": 0}, "scale must be"),
+        ({"epsilon": 1, "delta": 1}, "delta must be"),
+        ({"epsilon": 1, "delta": -1e-5}, "delta must be"),
     ],
 )
 def test_parameters_that_are_refused(options, said):
@@ -200,6 +224,15 @@ def test_training_reports_what_the_noise_costs():
     again = train(utterances(500), letters(), epsilon=100, mu=0.1, seed=1)
     assert again[2] == report
     assert np.array_equal(again[1].weights, classifier.weights)
+
+
+def test_training_with_gaussian_noise(tmp_path):
+    pytest.importorskip("torch", reason="fitting a classifier needs pip install 'dpassay[text]'")
+    system, classifier, report = train(utterances(200), letters(), epsilon=500, mu=0.1, seed=1, delta=1e-5)
+    assert report["accuracy_published_noise"] >= 0.9  # σ = 4.84/500 hides nothing
+    save(system, classifier, tmp_path / "model")
+    again, _ = load(tmp_path / "model", letters())
+    assert (again.delta, again.pipeline.stages[-1]) == (1e-5, system.pipeline.stages[-1])
 
 
 def test_training_needs_texts_with_labels():

@@ -265,7 +265,7 @@ def test_the_statement_is_json_and_says_what_was_drawn(mechanism: str) -> None:
     assert stated["drawn"]["sampler"].endswith(f"discrete {distribution}")
     assert stated["drawn"]["grid_step"] == 2.0 / noise.radius
     assert stated["drawn"]["scale"] == noise.scale * 2.0 / noise.radius
-    assert stated["drawn"]["epsilon"] == pytest.approx(asked.true_epsilon, rel=0.01)
+    assert stated["drawn"]["epsilon_by_opendp"] == pytest.approx(asked.true_epsilon, rel=0.01)
     assert all((ROOT / page).exists() for page in asked.proofs)
 
 

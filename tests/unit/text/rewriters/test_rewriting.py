@@ -8,7 +8,14 @@ opendp = pytest.importorskip("opendp", reason="noise that is released needs the 
 
 from dpassay import InputError  # noqa: E402
 from dpassay.audit.targets import describe  # noqa: E402
-from dpassay.text.rewriters.base import as_mechanism, released, statement  # noqa: E402
+from dpassay.text.rewriters.base import (  # noqa: E402
+    DOUBLES,
+    REPEATED,
+    WEIGHTS,
+    as_mechanism,
+    released,
+    statement,
+)
 from dpassay.text.rewriters.latent import LatentRewriter  # noqa: E402
 from dpassay.text.rewriters.release import MECHANISMS, Release  # noqa: E402
 from dpassay.text.rewriters.rewriting import Order, in_groups, lines_of, opened, rewritten  # noqa: E402
@@ -72,14 +79,27 @@ def test_samples_follow_the_generator(model):
 
 def test_what_is_promised_is_stated(model):
     stated = statement(rewriter(model, "gaussian", 3.0))
-    assert stated["guarantee"]["epsilon"] == 3.0 >= stated["drawn"]["epsilon"]
+    assert stated["guarantee"]["epsilon"] == 3.0 >= stated["drawn"]["epsilon_by_opendp"]
     assert stated["guarantee"]["delta"] == 1e-6
     assert stated["per"] == "text"
     assert stated["model"]["sha256"] == model.about.sha256
     published = statement(rewriter(model, "adept-as-published", 1.0))
     assert published["guarantee"]["epsilon"] == pytest.approx(4.0)  # sqrt(16) times the claimed one
-    assert published["drawn"]["epsilon"] == pytest.approx(4.0)
+    assert published["drawn"]["epsilon_by_opendp"] == pytest.approx(4.0)
     assert published["guarantee"]["holds"] is False
+    assert published["guarantee"]["as_published"] is True
+    assert published["guarantee"]["sentence"].startswith("as published, epsilon 4 (claimed: 1)")
+    # One epsilon is the guarantee's; that of the mechanism's authors is a parameter.
+    assert "epsilon" not in published
+    assert published["parameter"] == {"epsilon": 1.0, "delta": 0.0, "per": "text, as its authors define it"}
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "doubles"), [("l1", False), ("gaussian", False), ("k-norm", True), ("vmf", True)]
+)
+def test_what_is_not_covered_is_said(model, mechanism, doubles):
+    said = statement(rewriter(model, mechanism))["guarantee"]["not_covered"]
+    assert said == [WEIGHTS, *[DOUBLES] * doubles, REPEATED]
 
 
 def test_a_rewriter_says_what_it_is_and_fits_its_model(model):

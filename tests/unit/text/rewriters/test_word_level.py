@@ -2,6 +2,7 @@
 
 import doctest
 import itertools
+import json
 import math
 from collections import Counter
 from pathlib import Path
@@ -9,9 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpassay.cli import main as cli
 from dpassay.errors import InputError
+from dpassay.text.measurements import Stated
 from dpassay.text.rewriters import word_level
-from dpassay.text.rewriters.base import Rewriter, as_mechanism, describe, released, statement
+from dpassay.text.rewriters.base import (
+    DOUBLES,
+    REPEATED,
+    Rewriter,
+    as_mechanism,
+    describe,
+    released,
+    statement,
+)
 from dpassay.text.rewriters.catalogue import SHIPPED, Specification
 from dpassay.text.rewriters.word_rewriters import Madlib
 from dpassay.words.rules import Rules
@@ -201,13 +212,59 @@ def test_what_is_stated():
     rewriter = made("custext-as-published", longest=5, K=2)
     about = describe(rewriter)
     assert all(isinstance(value, str) for value in about.values())
-    assert about["mechanism"] == "custext over 3 words (epsilon 2, K 2)"
+    assert about["mechanism"] == "custext over 3 words (epsilon 2, K 2), as published"
     assert about["sha256"] == THREE.digest
     found = statement(rewriter)
     assert found["parameter"] == {"epsilon": 2.0, "per": "word"}
     assert found["guarantee"]["epsilon"] == "inf"
+    published = {name for name in NAMES if statement(made(name))["guarantee"]["as_published"]}
+    assert published == {name for name in NAMES if name.endswith("as-published")}
+    for name in NAMES:
+        held = made(name).guarantee
+        assert held.holds == math.isfinite(held.epsilon), name
+        assert held.caveats == ((DOUBLES,) if name == "madlib" else ())
+        assert (REPEATED in held.not_covered) == held.holds
     per = {name: statement(made(name))["parameter"]["per"] for name in NAMES}
     assert {name for name, unit in per.items() if unit == "word"} == {"custext", "custext-as-published"}
+
+
+@pytest.mark.parametrize("rule", [{"unknown": "copied"}, {"numbers": "dropped"}, {"stop_words": "copied"}])
+def test_nothing_infinite_holds(rule):
+    held = made("santext", **rule).guarantee
+    assert math.isinf(held.epsilon)
+    assert not held.holds
+    assert held.to_dict()["holds"] is False
+    assert not Stated(epsilon=math.inf, true_epsilon=math.inf, delta=0.0, neighbours="any").holds
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("santext-plus-as-published", "as published, no finite epsilon for two texts"),
+        ("custext-as-published,K=2", "as published, no finite epsilon (claimed: "),
+        ("santext,unknown=copied", "no finite epsilon for two texts"),
+    ],
+)
+def test_what_does_not_hold_is_rewritten_on_request_alone(file, tmp_path, monkeypatch, capfd, model, said):
+    (tmp_path / "in.txt").write_text("a b\n")
+    line = [
+        "dpassay",
+        "rewrite",
+        "--model",
+        f"{model},vocabulary={file}",
+        "--epsilon",
+        "2",
+        "--in",
+        f"{tmp_path}/in.txt",
+    ]
+    for more, code in (([], 2), (["--as-published", "--out", f"{tmp_path}/out.txt"], 0)):
+        monkeypatch.setattr("sys.argv", [*line, *more])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        assert int(stopped.value.code or 0) == code
+        assert said in capfd.readouterr().err
+    stated = json.loads((tmp_path / "out.txt.json").read_text())["guarantee"]
+    assert (stated["holds"], stated["epsilon"], stated["as_published"]) == (False, "inf", "published" in model)
 
 
 # ── What is refused ─────────────────────────────────────────────────────────────────────────────

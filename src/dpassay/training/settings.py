@@ -1,0 +1,65 @@
+"""The settings of a training run: what the guarantee depends on, and how the model is trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpassay.errors import InputError
+from dpassay.training.federated import Plan
+from dpassay.training.randomness import check_source
+
+CANARY_KINDS = ("updates", "sentences")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a run. Give ε, or the noise multiplier; the other is computed.
+
+    >>> Settings(privacy="user", epsilon=4).delta
+    1e-05
+    """
+
+    privacy: str = "user"
+    epsilon: float | None = None
+    delta: float = 1e-5
+    noise_multiplier: float | None = None
+    rate: float = 0.1
+    entity_rate: float = 0.5
+    clip: float = 0.5
+    cell_clip: float | None = None
+    most_users: int | None = None
+    noise_source: str = "os"
+    vocabulary_from_corpus: bool = False
+    seed: int = 0
+    embedding: int = 64
+    hidden: int = 64
+    base: str = ""
+    canaries: int = 0
+    canary_kind: str = "updates"
+    plan: Plan = field(default_factory=Plan)
+
+    def __post_init__(self) -> None:
+        check_source(self.noise_source)
+        given = self.epsilon is not None, self.noise_multiplier is not None
+        if self.privacy == "none" and any(given):
+            raise InputError("training without privacy has no epsilon and no noise: leave them out, or choose one")
+        if self.privacy != "none" and sum(given) != 1:
+            raise InputError("give either the epsilon or the noise multiplier: the other is computed")
+        if self.noise_multiplier is not None and not 1e-3 <= self.noise_multiplier <= 1e4:
+            raise InputError(f"the noise multiplier must be a number from 0.001 to 10000, got {self.noise_multiplier}")
+        if self.canary_kind not in CANARY_KINDS:
+            raise InputError(f"unknown kind of canaries {self.canary_kind!r}; there are {' and '.join(CANARY_KINDS)}")
+        if self.canaries and not 2 <= self.canaries <= 10**6:
+            raise InputError(f"an audit needs from 2 to 1,000,000 canaries, got {self.canaries}")
+        if self.canaries and self.canary_kind == "updates" and self.privacy not in ("user", "entity"):
+            raise InputError("updates can be planted with user and entity privacy: plant sentences instead")
+        if self.noise_source == "opendp" and self.privacy not in ("user", "entity"):
+            raise InputError("OpenDP's noise is for user and entity privacy here: choose the noise source os or torch")
+
+    @property
+    def included(self) -> NDArray[np.bool_]:
+        """Which canaries are in, each by its own coin."""
+        return np.random.default_rng([self.seed, 13]).random(self.canaries) < 0.5

@@ -1,0 +1,192 @@
+"""A rewriter of one's own: its guarantee is its word, a fixed seed is found, and failures name their line."""
+
+import json
+import math
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from dpassay.cli import main as cli
+from dpassay.errors import InputError, MechanismError
+from dpassay.text.rewriters.base import TextGuarantee
+from dpassay.text.rewriters.catalogue import STEPS, Specification
+from dpassay.text.rewriters.rewriting import CALLS, PROBES, chance_of_no_randomness, likeliest
+
+MINE = """
+import math
+import numpy as np
+from dpassay.core.neighbours import Neighbours
+from dpassay.text.rewriters.base import TextGuarantee
+
+WORDS = "flights fares to from boston denver monday airlines".split()
+
+class RR:
+    def __init__(self, epsilon, longest="12"):
+        self.epsilon, self.longest = float(epsilon), int(longest)
+        self.stays = math.exp(self.epsilon) / (math.exp(self.epsilon) + len(WORDS) - 1)
+
+    @property
+    def guarantee(self):
+        return TextGuarantee(self.epsilon * self.longest, neighbours=Neighbours(f"words({self.longest})"))
+
+    def rewrite(self, texts, rng):
+        return [" ".join(self.word(word, rng) for word in text.split()[: self.longest]) for text in texts]
+
+    def word(self, word, rng):
+        others = [other for other in WORDS if other != word]
+        return word if word in WORDS and rng.random() < self.stays else others[rng.integers(len(others))]
+
+class EachCall(RR):
+    def rewrite(self, texts, rng):
+        return super().rewrite(texts, np.random.default_rng(0))
+
+class Once(RR):
+    def rewrite(self, texts, rng):
+        self.rng = getattr(self, "rng", None) or np.random.default_rng(1)
+        return super().rewrite(texts, self.rng)
+
+class Capitals(RR):
+    def rewrite(self, texts, rng):
+        return [text.upper() for text in texts]
+
+class OneCoin(RR):
+    def rewrite(self, texts, rng):
+        return [rng.integers(2) and "" or ""] * len(texts) if rng.random() < 0.5 else ["x"] * len(texts)
+
+class Leaky(RR):
+    def rewrite(self, texts, rng):
+        return [text if rng.random() < 0.9 else "" for text in texts]
+
+class Floor(RR):
+    @property
+    def guarantee(self):
+        return TextGuarantee(118.9 + self.epsilon, neighbours=Neighbours("words(12)"))
+
+class Chatty(RR):
+    def rewrite(self, texts, rng):
+        print("working")
+        return super().rewrite(texts, rng)
+
+class Broken(RR):
+    def rewrite(self, texts, rng):
+        return [text[1000] for text in texts]
+"""
+
+
+@pytest.fixture
+def here(monkeypatch, capfd, tmp_path):
+    """The command line in a folder with the rewriters above: exit code, stdout, stderr."""
+    (tmp_path / "own_words.py").write_text(MINE)
+    (tmp_path / "in.txt").write_text("flights to boston\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "own_words", raising=False)
+
+    def call(name, *arguments):
+        line = ["rewrite", "--python", f"own_words:{name}", "--in", "in.txt", *map(str, arguments)]
+        monkeypatch.setattr(sys, "argv", ["dpassay", *line])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        out, err = capfd.readouterr()
+        return int(stopped.value.code or 0), out, err
+
+    yield call
+    sys.modules.pop("own_words", None)
+
+
+def test_a_declared_epsilon_is_said_to_be_declared(here):
+    code, out, err = here("RR", "--epsilon", 1, "--out", "out.txt")
+    assert (code, out) == (0, "")
+    said = "epsilon 12 (declared by own_words:RR, not checked) for two texts that differ in at most 12 words"
+    assert f"guarantee: {said}\n" in err
+    stated = json.loads(Path("out.txt.json").read_text())["guarantee"]
+    assert (stated["sentence"], stated["declared_by"], stated["holds"]) == (said, "own_words:RR", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "epsilon", "why"),
+    [
+        ("EachCall", 1, "none: its randomness comes from a fixed seed"),
+        ("Once", 1, "none: its randomness comes from a fixed seed"),
+        ("Capitals", 0.1, "none: no randomness was seen"),
+    ],
+)
+def test_randomness_that_is_no_secret_is_found(here, name, epsilon, why):
+    code, out, err = here(name, "--epsilon", epsilon)
+    assert (code, out) == (2, "")
+    assert why in err
+    assert f"declared by own_words:{name}" in err
+
+
+def test_one_coin_for_a_whole_call_is_no_fixed_seed(here):
+    assert here("OneCoin", "--epsilon", 1)[0] == 0
+
+
+@pytest.mark.parametrize(("name", "code"), [("RR", 0), ("Leaky", 2)])
+def test_a_check_stands_beside_what_is_declared(here, name, code):
+    found, _, err = here(name, "--epsilon", 0.01, "--check")
+    assert found == code
+    said = (
+        r"not refuted by an audit of 5,000 runs",
+        r"none: (an audit of [\d,]+ runs refuted it: epsilon is at least|no randomness was seen)",
+    )
+    assert [re.search(one, err) is not None for one in said] == [code == 0, code == 2]
+
+
+def test_a_check_is_for_ones_own(here, monkeypatch, capfd):
+    monkeypatch.setattr(sys, "argv", ["dpassay", "rewrite", "--model", "santext", "--check", "--in", "in.txt"])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert (stopped.value.code, "--check is for a rewriter of your own" in capfd.readouterr().err) == (2, True)
+
+
+def line_of(code):
+    return 1 + MINE.split("\n").index(next(line for line in MINE.split("\n") if code in line))
+
+
+def test_a_failure_is_the_rewriters_own_and_names_its_line(here):
+    code, _, err = here("RR", "--epsilon", 1000)
+    assert code == 4
+    assert f"OverflowError: math range error (own_words.py, line {line_of('self.stays = ')})" in err
+    code, _, err = here("Broken", "--epsilon", 1)
+    assert (code, f"own_words.py, line {line_of('text[1000]')}" in err) == (4, True)
+
+
+def test_what_a_rewriter_prints_is_no_rewriting(here):
+    code, out, err = here("Chatty", "--epsilon", 1)
+    assert (code, out.count("\n"), "working" in out, "working" in err) == (0, 1, False, True)
+
+
+def test_a_true_epsilon_is_found_below_what_overflows(here):
+    code, _, err = here("RR", "--true-epsilon", 1000)
+    assert (code, "guarantee: epsilon 1000 (declared" in err) == (0, True)
+
+
+def test_the_least_epsilon_is_named(here):
+    code, _, err = here("Floor", "--true-epsilon", 100)
+    assert code == 2
+    assert "needs at least epsilon 119 for two texts that differ in at most 12 words" in err
+
+
+def test_the_search_tells_how_far_it_is_and_what_is_wrong(here, monkeypatch):
+    told = []
+    Specification.read("own_words:RR").at_true(100.0, progress=lambda *given: told.append(given))
+    assert told[0] == (0, STEPS, "looking for the parameter that gives epsilon 100")
+    with pytest.raises(InputError, match="cannot read no-such-file"):
+        Specification.read("santext,vocabulary=no-such-file").at_true(10.0)
+    asked = Specification.read("own_words:RR")
+    monkeypatch.setattr(sys.modules["own_words"], "RR", lambda epsilon: int("never"))
+    with pytest.raises(MechanismError, match="ValueError: invalid literal"):
+        asked.at_true(10.0)
+
+
+def test_bounds_on_chance():
+    # Three of four rewritings are the same: 4 orders. All four different: 24.
+    assert likeliest([list("abbb"), list("abcd")]) == 1 / 96
+    # Eight texts, no information: each of eight different rewritings has at most 1/8.
+    assert chance_of_no_randomness(TextGuarantee(0.0), 8, CALLS) == pytest.approx(8.0**-15)
+    assert chance_of_no_randomness(TextGuarantee(50.0), 8, CALLS) == pytest.approx(1.0)
+    assert chance_of_no_randomness(TextGuarantee(math.log(7)), 8, 3) == pytest.approx(1 / 4)
+    assert {len(text.split()) for text in PROBES} == {5}
