@@ -19,7 +19,7 @@ MEANING = {
     "epsilon": "What is claimed: a number, or a formula of the parameters and dim as a text.",
     "delta": "The claimed delta; 0 if left out.",
     "metric": "Metric DP: epsilon is per unit of distance in this metric.",
-    "order": "Rényi DP: epsilon is the divergence of this order.",
+    "order": "Rényi DP: epsilon is the divergence of this order; inf is pure DP.",
     "rho": "The claimed rho of zero-concentrated DP, instead of epsilon.",
     "mu": "The claimed mu of Gaussian DP, instead of epsilon.",
     "dim": "The dimension of the vectors.",

@@ -1,10 +1,16 @@
 """Guarantees without a claim: the smallest noise for one, and what several add up to."""
 
-from typing import Annotated
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpassay.cli.common import AsJson, Dim, check_claimed, print_json, working
+
+if TYPE_CHECKING:
+    from dpassay.core.guarantee import EpsilonDelta
+    from dpassay.exact.composition import Composition
 
 app = typer.Typer(help="Find the least noise for a guarantee.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -88,8 +94,21 @@ def calibrate_flip(
 
 def compose(
     answers: Answers,
-    delta: Annotated[str, typer.Option("--delta", "-d", help="The total delta at which epsilon is stated.")] = "1e-6",
+    delta: Annotated[
+        str | None,
+        typer.Option(
+            "--delta",
+            "-d",
+            help="The total delta at which epsilon is stated. Default: 1e-6, or the sum of the given deltas if larger.",
+        ),
+    ] = None,
     dim: Dim = None,
+    parallel: Annotated[
+        bool, typer.Option("--parallel", help="The answers are about disjoint parts of the data: parallel composition.")
+    ] = False,
+    group: Annotated[
+        int | None, typer.Option(help="Also print what holds for data sets that differ in this many records.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compose the privacy loss of several answers about the same data: basic and exact composition.
@@ -99,26 +118,69 @@ def compose(
       dpassay compose '0.1 x 100' --delta 1e-6
       dpassay compose '1,1e-8 x 10' 'query(l2, 1) | gaussian(4) x 20'
       dpassay compose 'rho=0.1 x 5' 'mu=0.5' --delta 1e-5
+      dpassay compose '0.5,1e-6' --group 3                what a group of 3 people may expect
+      dpassay compose '0.5,1e-6' '1' --parallel           each about other people
     """
-    from dpassay.exact.composition import compose as add_up
+    from dpassay.core.numbers import as_written
+    from dpassay.exact import composition
 
     with working("composing"):
+        add_up = composition.compose_parallel if parallel else composition.compose
         total = add_up(*answers, delta=delta, dim=dim)
+        groups = {} if group is None else _groups(total, group)
     if as_json:
-        from pydantic import TypeAdapter
-
-        from dpassay.evidence.schema import Real
-
-        write = TypeAdapter(Real).dump_python
-        named = (("basic", total.basic), ("exact", total.exact))
-        rows = {name: {"lower": write(i.lower), "upper": write(i.upper)} for name, i in named}
-        relations = [relation.kind for relation in total.neighbours]
-        print_json({"answers": total.count, "delta": total.delta, "neighbours": relations, **rows})
+        _print_composition(total, parallel, group, groups)
         return
-    print(f"{total.count} answer{'s' * (total.count > 1)} at total delta {delta}")
-    print(f"  basic composition  epsilon {total.basic}")
-    print(f"  exact composition  epsilon {total.exact}")
+    at = delta or as_written(total.exact_delta).replace("e-0", "e-")
+    parts = " about disjoint parts of the data, each at" if parallel else " at total"
+    print(f"{total.count} answer{'s' * (total.count > 1)}{parts} delta {at}")
+    if parallel:
+        print(f"  parallel composition  epsilon {total.exact}")
+    else:
+        print(f"  basic composition  epsilon {total.basic}")
+        print(f"  exact composition  epsilon {total.exact}")
     if total.neighbours:
         words = ", and ".join(map(str, total.neighbours))
-        every = " (neighbours in every one of these senses)" * (len(total.neighbours) > 1)
+        every = " (neighbours in every one of these senses)" * (len(total.neighbours) > 1 and not parallel)
         print(f"  this holds for {words}{every}")
+    if parallel:
+        print("  this holds for data sets that differ in one part only, in which they are neighbours")
+    if group is not None:
+        print(f"  a group of {group:,} (inputs {group:,} steps between neighbours apart)")
+    for formula, found in groups.items():
+        print(f"    {found}, by {formula}" if found is not None else f"    no guarantee by {formula}")
+
+
+def _groups(total: Composition, size: int) -> dict[str, EpsilonDelta | None]:
+    """Both bounds for a group; None where nothing is guaranteed."""
+    from dpassay.errors import InputError
+    from dpassay.exact.composition import MOST_ANSWERS, group, simple_group
+
+    if not 1 <= size <= MOST_ANSWERS:
+        raise InputError(f"--group must be a whole number from 1 to {MOST_ANSWERS:,}, got {size}")
+    found: dict[str, EpsilonDelta | None] = {}
+    for name, bound in (("delta*(1 + e^eps + ... + e^((k-1)*eps))", group), ("k*e^((k-1)*eps)*delta", simple_group)):
+        try:
+            found[name] = None if total.guarantee is None else bound(total.guarantee, size)
+        except InputError:  # delta would be 1 or more
+            found[name] = None
+    return found
+
+
+def _print_composition(
+    total: Composition, parallel: bool, size: int | None, groups: dict[str, EpsilonDelta | None]
+) -> None:
+    from pydantic import TypeAdapter
+
+    from dpassay.evidence.schema import Real
+
+    write = TypeAdapter(Real).dump_python
+    named = (("parallel", total.exact),) if parallel else (("basic", total.basic), ("exact", total.exact))
+    rows: dict[str, Any] = {name: {"lower": write(i.lower), "upper": write(i.upper)} for name, i in named}
+    if size is not None:
+        pairs = (
+            None if found is None else {"epsilon": found.epsilon, "delta": found.delta} for found in groups.values()
+        )
+        rows["group"] = {"size": size, **dict(zip(("bound", "simple_bound"), pairs, strict=True))}
+    relations = [relation.kind for relation in total.neighbours]
+    print_json({"answers": total.count, "delta": total.delta, "neighbours": relations, **rows})

@@ -21,6 +21,7 @@ from dpassay.cli.common import (
     print_rich,
     progress_bar,
     usable_device,
+    working,
     write_page,
 )
 from dpassay.cli.completion import complete_figure
@@ -44,6 +45,9 @@ GivenCorpus = Annotated[
 UserColumn = Annotated[str, typer.Option(help="With --corpus: the column of users, if it is not called user.")]
 EntitiesFrom = Annotated[str, typer.Option(help="With --corpus: corpus, iob, list:FILE, spacy or presidio.")]
 Words = Annotated[str, typer.Option("--vocabulary", help="With --corpus: a public list of words, one per line.")]
+Documents = Annotated[
+    Path | None, typer.Option("--page", help="Write the table of everything that the documents describe to this file.")
+]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Skip results that the folder already contains, made with the same options.")
 ]
@@ -63,6 +67,7 @@ def reproduce(
     entities_from: EntitiesFrom = "corpus",
     vocabulary: Words = "",
     html: Page = None,
+    page: Documents = None,
     as_json: AsJson = False,
 ) -> None:
     """Reproduce figures and tables of the papers, next to the published numbers.
@@ -75,6 +80,7 @@ def reproduce(
       dpassay reproduce                                list the figures
       dpassay reproduce sanity-check --runs 10000000 --device cuda
       dpassay reproduce all --out figures --resume
+      dpassay reproduce --page documents.md            everything in the documents, with commands and numbers
       dpassay reproduce uedp-perplexity --corpus plays.csv --entities-from list:names.txt --vocabulary words.txt
     """
     from dpassay.reproduce import FIGURES, find_figure
@@ -86,8 +92,10 @@ def reproduce(
     if name is None:
         if html is not None or resume:
             raise InputError("say which figure to make: a name of 'dpassay reproduce', or all")
-        _list(as_json)
+        _write_documents(page) if page is not None else _list(as_json)
         return
+    if page is not None:
+        raise InputError(f"--page writes the table of the documents, not {name}: leave out one of them")
     chosen = [f for f in FIGURES.values() if not f.long] if name == "all" else [find_figure(name)]
     corpora = _corpora(name, corpus, user_column, entities_from, vocabulary)
     if out.exists() and not out.is_dir():
@@ -113,6 +121,17 @@ def reproduce(
         write_page(figures_page([read_back(figure.name, out) for figure in chosen], command_line()), html)
     if as_json:
         print_json(made)
+
+
+def _write_documents(path: Path) -> None:
+    from dpassay.core.files import write_whole
+    from dpassay.reproduce.documents import page
+
+    check_writable(path)
+    with working("computing"):
+        text = page()
+    write_whole(path, text)
+    note(f"written to {path}")
 
 
 def _corpora(name: str, corpus: str | None, user_column: str, entities_from: str, vocabulary: str) -> tuple[Any, ...]:

@@ -155,7 +155,7 @@ class RenyiDP(_Stated):
     exact_epsilon: Number = field(repr=False)
 
     def __init__(self, order: Any, epsilon: Any) -> None:
-        allowed = "the order of a Rényi divergence must be a number above 1, at most 1e6"
+        allowed = "the order of a Rényi divergence must be a number above 1, at most 1e6 (order inf is pure DP)"
         enclosed = _read(order, allowed)
         if enclosed.a <= 1 or enclosed.b > 1e6:
             raise InputError(f"{allowed}, got {order}")
@@ -259,10 +259,12 @@ def epsilon_delta(guarantee: Guarantee) -> EpsilonDelta:
 def stated_guarantee(
     epsilon: Any = None, delta: Any = None, metric: Any = None, order: Any = None, rho: Any = None, mu: Any = None
 ) -> Guarantee:
-    """Make the guarantee that these numbers state; one that is left out is None.
+    """Make the guarantee that these numbers state; one that is left out is None. Order ∞ is pure DP.
 
     >>> print(stated_guarantee(rho=0.5), stated_guarantee(epsilon=2, order=8), stated_guarantee(1, metric="l1"))
     0.5-zCDP (8, 2)-Rényi DP metric 1-DP in l1
+    >>> print(stated_guarantee(1, order="inf"))  # the max divergence is at most 1
+    1-DP
     """
     given = {"epsilon": epsilon, "rho": rho, "mu": mu}
     named = [name for name, value in given.items() if value is not None]
@@ -282,7 +284,8 @@ def stated_guarantee(
     if metric is not None:
         return MetricDP(epsilon, metric)
     if order is not None:
-        return RenyiDP(order, epsilon)
+        unbounded = str(order).strip().lower() in ("inf", "infinity")
+        return PureDP(epsilon) if unbounded else RenyiDP(order, epsilon)
     return make_guarantee(epsilon, 0 if delta is None else delta)
 
 

@@ -13,6 +13,7 @@ _WORDS: dict[str, str] = {
     "word": "two texts that differ in one word",
     "words(n)": "two texts that differ in at most {} words",
     "tokens(n)": "two texts that differ in at most {} tokens",
+    "element": "two vectors that differ in one element, by any amount",
     "replace-record": "two data sets that differ in one record replaced",
     "add-remove-record": "two data sets that differ in one record added or removed",
     "user": "two data sets that differ in all records of one user, added or removed",
@@ -26,6 +27,7 @@ KINDS = tuple(_WORDS)
 _RELATIONS: dict[str, Relation] = {
     "words(n)": "word",
     "tokens(n)": "word",
+    "element": "replace-record",  # of a vector with one element per record
     "user": "add-remove-record",
     "entity": "add-remove-record",
     "user-entity": "add-remove-record",

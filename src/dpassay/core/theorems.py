@@ -56,6 +56,7 @@ class Theorem(StrEnum):
     HOCKEY_STICK = "hockey-stick"
     COMPOSITION = "composition"
     OPTIMAL_COMPOSITION = "optimal-composition"
+    PARALLEL = "parallel"
     DISCRETISATION = "discretisation"
     GROUP = "group"
     DROPOUT = "dropout"

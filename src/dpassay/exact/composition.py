@@ -4,8 +4,9 @@ Any (ε, δ)-DP mechanism is dominated by randomized response that leaks with pr
 composition of those is the best bound that (ε, δ) pairs alone allow: docs/proofs/optimal-composition.md.
 """
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpassay.core.guarantee import (
@@ -21,7 +22,7 @@ from dpassay.core.guarantee import (
 )
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, maximum, middle, minimum, number
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, maximum, middle, minimum, number
 from dpassay.core.theorems import Theorem
 from dpassay.errors import ExpressionError, InputError
 from dpassay.exact.analysis import analyse
@@ -36,6 +37,7 @@ from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.sampling import Subsample
 
 MOST_ANSWERS = 1_000_000
+USUAL_DELTA = "1e-6"  # at which ε is stated if nothing else is said
 
 
 def basic(guarantees: Sequence[EpsilonDelta]) -> EpsilonDelta:
@@ -52,18 +54,32 @@ def basic(guarantees: Sequence[EpsilonDelta]) -> EpsilonDelta:
 
 
 def group(guarantee: EpsilonDelta, size: int) -> EpsilonDelta:
-    """What a guarantee for one person implies for a group: (kε, k e^((k−1)ε) δ), docs/proofs/group.md.
+    """What a guarantee for one person implies for a group of k: (kε, δ Σ e^(iε)) with i < k, docs/proofs/group.md.
 
     >>> print(group(make_guarantee(0.5, 1e-6), 3))
+    (1.5, 5.3670030991...e-06)-DP
+    """
+    epsilon = guarantee.exact_epsilon
+    terms = iv.mpf(size) if epsilon == 0 else (iv.exp(epsilon * size) - 1) / (iv.exp(epsilon) - 1)
+    return _of_group(guarantee, size, terms)
+
+
+def simple_group(guarantee: EpsilonDelta, size: int) -> EpsilonDelta:
+    """The same with the simpler, larger bound on δ that is usually stated: (kε, k e^((k−1)ε) δ).
+
+    >>> print(simple_group(make_guarantee(0.5, 1e-6), 3))
     (1.5, 8.1548454853...e-06)-DP
     """
-    if size < 1:
-        raise InputError(f"a group has at least one member, got {size}")
-    epsilon = guarantee.exact_epsilon
-    delta = guarantee.exact_delta * size * iv.exp(epsilon * (size - 1))
+    return _of_group(guarantee, size, size * iv.exp(guarantee.exact_epsilon * (size - 1)))
+
+
+def _of_group(guarantee: EpsilonDelta, size: int, terms: Number) -> EpsilonDelta:
+    if not 1 <= size <= MOST_ANSWERS:
+        raise InputError(f"a group has from 1 to {MOST_ANSWERS:,} members, got {size}")
+    delta = guarantee.exact_delta * terms
     if delta.b >= 1:
-        raise InputError(f"for a group of {size} delta would be 1 or more: nothing is guaranteed")
-    return make_guarantee(epsilon * size, delta)
+        raise InputError(f"for a group of {size:,} delta would be 1 or more: nothing is guaranteed")
+    return make_guarantee(guarantee.exact_epsilon * size, delta)
 
 
 def dominating(guarantee: EpsilonDelta) -> PrivacyLoss:
@@ -102,6 +118,11 @@ class Answer:
     def losses(self) -> tuple[PrivacyLoss, PrivacyLoss]:
         """The loss of either order."""
         return self.loss, self.loss if self.back is None else self.back
+
+    @property
+    def leaked(self) -> Number:
+        """The δ of a guarantee about which nothing else is known."""
+        return self.loss.infinite if self.part is None and self.stated is None else ZERO
 
     @property
     def bounds(self) -> tuple[ProfileBound, ...]:
@@ -186,9 +207,17 @@ def _renyi(answers: Sequence[Answer], total: PrivacyLoss, delta: Number) -> Numb
 
 
 def basic_epsilon(answers: Sequence[Answer], delta: Number) -> Number:
-    """Basic composition at a total δ: each answer gets an equal share of it."""
+    """Basic composition at a total δ: each answer gets what it leaks, and an equal share of the rest."""
     total = sum(answer.count for answer in answers)
-    return sum((answer.epsilon(delta / total) * answer.count for answer in answers), ZERO)
+    rest = (delta - leaked(answers)) / total
+    if rest.a < 0:
+        return INFINITY if rest.b < 0 else between(ZERO, INFINITY)
+    return sum((answer.epsilon(answer.leaked + rest) * answer.count for answer in answers), ZERO)
+
+
+def leaked(answers: Sequence[Answer]) -> Number:
+    """The sum of the δ of all guarantees."""
+    return sum((answer.leaked * answer.count for answer in answers), ZERO)
 
 
 def read_answer(text: str, dim: int | None = None) -> Answer:
@@ -245,7 +274,8 @@ def _of_guarantee(guarantee: Guarantee) -> Answer:
 class Composition:
     """The total loss of some answers at a total δ: ε by basic composition, and exactly.
 
-    It holds for two inputs that are neighbours in every sense in `neighbours`: those of the mechanisms.
+    It holds for two inputs that are neighbours in every sense in `neighbours`: those of the mechanisms. Where the
+    answers are about disjoint parts of the data, `basic` and `exact` are both those of parallel composition.
     """
 
     count: int
@@ -253,17 +283,24 @@ class Composition:
     basic: Interval
     exact: Interval
     neighbours: tuple[Neighbours, ...] = ()
+    exact_delta: Number = field(default=ZERO, repr=False)
+
+    @property
+    def guarantee(self) -> EpsilonDelta | None:
+        """What holds for neighbours; None if no ε does."""
+        return make_guarantee(self.exact.upper, self.exact_delta) if self.exact.upper < math.inf else None
 
 
 def compose(
     *answers: str | Pipeline | Guarantee | tuple[Pipeline | Guarantee, int],
-    delta: Any = "1e-6",
+    delta: Any = None,
     dim: int | None = None,
 ) -> Composition:
     """The total privacy loss of several answers about the same data, at a total δ.
 
     An answer is a guarantee, a pipeline, or a pair of one of them and how often it is given. As a text it is 'EPS',
-    'EPS,DELTA', 'rho=RHO', 'mu=MU' or a pipeline (in dimension `dim`), perhaps followed by ' x N'.
+    'EPS,DELTA', 'rho=RHO', 'mu=MU' or a pipeline (in dimension `dim`), perhaps followed by ' x N'. Unless δ is given,
+    it is 1e-6, or the sum of the answers' own δ if that is larger.
 
     >>> total = compose("0.1 x 100", delta=1e-6)
     >>> print(total.basic, total.exact)
@@ -271,15 +308,60 @@ def compose(
     >>> compose((PureDP(1), 2), delta=0).exact
     Interval(2.0, 2.0)
     """
-    given = [read_answer(answer, dim) if isinstance(answer, str) else _answer(answer) for answer in answers]
+    given, at = _given(answers, dim), None if delta is None else _checked(delta)
+    _have_neighbours(given)
+    at = _largest(leaked(given)) if at is None else at
+    simple = Interval.around(basic_epsilon(given, at), Theorem.COMPOSITION.page)
+    exact = Interval.around(exact_epsilon(given, at), Theorem.OPTIMAL_COMPOSITION.page)
+    return _composition(given, at, simple, exact)
+
+
+def compose_parallel(
+    *answers: str | Pipeline | Guarantee | tuple[Pipeline | Guarantee, int],
+    delta: Any = None,
+    dim: int | None = None,
+) -> Composition:
+    """The privacy loss of several answers about disjoint parts of the data, of which two neighbours differ in one.
+
+    The largest ε at δ of a single answer, docs/proofs/parallel.md; answers are given as to `compose`.
+
+    >>> compose_parallel("0.5 x 100", "1,1e-8", delta=1e-8).exact
+    Interval(1.0, 1.0)
+    """
+    given, at = _given(answers, dim), None if delta is None else _checked(delta)
+    once = [replace(answer, count=1, part=answer.part and replace(answer.part, count=1)) for answer in given]
+    at = _largest(*(answer.leaked for answer in once)) if at is None else at
+    found = Interval.around(maximum(*(exact_epsilon([answer], at) for answer in once)), Theorem.PARALLEL.page)
+    return _composition(given, at, found, found)
+
+
+def _given(answers: Sequence[Any], dim: int | None) -> list[Answer]:
+    if not answers:
+        raise InputError("nothing to compose: give at least one guarantee or mechanism")
+    return [read_answer(answer, dim) if isinstance(answer, str) else _answer(answer) for answer in answers]
+
+
+def _checked(delta: Any) -> Number:
     at = number(delta)
     if at.a < 0 or at.b >= 1:
         raise InputError(f"delta must be at least 0 and less than 1, got {delta}")
-    _have_neighbours(given)
-    simple = Interval.around(basic_epsilon(given, at), Theorem.COMPOSITION.page)
-    exact = Interval.around(exact_epsilon(given, at), Theorem.OPTIMAL_COMPOSITION.page)
-    relations = {answer.part.kind: Neighbours(answer.part.kind) for answer in given if answer.part is not None}
-    return Composition(sum(answer.count for answer in given), middle(at), simple, exact, tuple(relations.values()))
+    return at
+
+
+def _largest(*deltas: Number) -> Number:
+    found = number(USUAL_DELTA)
+    for delta in deltas:  # differences of decimals are exact, so that equal ones are seen to be equal
+        more = delta - found
+        found = delta if more.a > 0 else maximum(found, delta) if more.b > 0 else found
+    if found.b >= 1:
+        raise InputError("the deltas add up to 1 or more: nothing is guaranteed")
+    return found
+
+
+def _composition(answers: Sequence[Answer], delta: Number, simple: Interval, exact: Interval) -> Composition:
+    relations = {answer.part.kind: Neighbours(answer.part.kind) for answer in answers if answer.part is not None}
+    count = sum(answer.count for answer in answers)
+    return Composition(count, middle(delta), simple, exact, tuple(relations.values()), delta)
 
 
 def _have_neighbours(answers: Sequence[Answer]) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.core.numbers import ZERO, Number, down, exactly, iv, middle, up
+from dpassay.core.roots import falling_root
 from dpassay.errors import InputError
 from dpassay.exact.loss_components import Cells, LossComponent, high_share
 from dpassay.pipeline.regions import Array
@@ -96,6 +97,16 @@ class ComposedLoss:
     def tail(self, epsilon: float | Number, upper: bool) -> float:
         """P(loss > ε) from above or from below."""
         return self._sum(epsilon, upper, damped=False)
+
+    def epsilon(self, delta: float, upper: bool) -> float:
+        """An ε with δ(ε) ≤ δ certified (upper), or one with δ(ε) > δ certified (lower)."""
+        low, high = 0.0, max(0.0, float(self.losses[-1]))
+        if self.delta(0.0, upper) <= delta:
+            return 0.0
+        if self.delta(high, upper) > delta:
+            return math.inf if upper else high
+        low, high = falling_root(lambda e: math.log(max(self.delta(e, upper), 1e-300) / delta), low, high, 1e-10)
+        return high if upper else low
 
     @cached_property
     def _above(self) -> tuple[Array, Array]:

@@ -119,6 +119,10 @@ class PrivacyLoss:
         """The largest loss that can occur: ε at δ = 0."""
         return maximum(ZERO, sum((component.pure * n for component, n in self.components), ZERO))
 
+    def max_divergence(self) -> Interval:
+        """D∞(P‖Q) = sup ln(P/Q), the largest loss that can occur: the Rényi divergence of order ∞."""
+        return Interval.around(self.pure, Theorem.HOCKEY_STICK)
+
     def mean(self) -> Interval:
         """The expected loss (the Kullback-Leibler divergence)."""
         return Interval.around(
@@ -173,7 +177,7 @@ class PrivacyLoss:
         if self._needs_no_grid or not self.components or (self.infinite - delta).a > 0:
             return self.epsilon_number(delta)
         composed = self.composed("delta-up", self.step(RESOLUTIONS[1]), delta=down(delta))
-        bound = exactly(_invert_composed(composed, down(delta), upper=True))
+        bound = exactly(composed.epsilon(down(delta), upper=True))
         return iv.mpf(min(bound.b, self.pure.b))
 
     def epsilon_below(self, delta: Number, points: int = RESOLUTIONS[0]) -> Number:
@@ -181,7 +185,7 @@ class PrivacyLoss:
         if self._needs_no_grid or delta == 0 or not self.components or (self.infinite - delta).b > 0:
             return self.epsilon_number(delta)
         composed = self.composed("delta-down", self.step(points), delta=up(delta))
-        return exactly(_invert_composed(composed, up(delta), upper=False))
+        return exactly(composed.epsilon(up(delta), upper=False))
 
     def delta(self, epsilon: Any) -> Interval:
         """δ(ε): the smallest δ for which the first distribution is (ε, δ)-close to the second."""
@@ -331,8 +335,8 @@ def _delta_on_grid(loss: PrivacyLoss, epsilon: Number) -> Number:
 def _epsilon_on_grid(loss: PrivacyLoss, delta: Number) -> Number:
     def bounds(step: float) -> Number:
         below, above = up(delta), down(delta)
-        lower = _invert_composed(loss.composed("delta-down", step, delta=below), below, upper=False)
-        upper = _invert_composed(loss.composed("delta-up", step, delta=above), above, upper=True)
+        lower = loss.composed("delta-down", step, delta=below).epsilon(below, upper=False)
+        upper = loss.composed("delta-up", step, delta=above).epsilon(above, upper=True)
         return between(exactly(lower), iv.mpf(min(exactly(upper), loss.pure.b)))
 
     return _refined(loss, bounds, CLOSE_EPSILON)
@@ -370,6 +374,8 @@ def _closed_epsilon(loss: PrivacyLoss, delta: Number) -> Number:
     if delta_of(largest).a > delta.b:
         return between(largest, INFINITY)
     closed, target = loss.components[0][0], math.log(middle(delta))
+    if isinstance(closed, AtomLoss) and (delta - closed.infinite) == 0 and all(p.a > 0 for _, p in closed.atoms):
+        return maximum(ZERO, *(atom for atom, _ in closed.atoms))  # no finite loss may exceed ε
     guess = gaussian_epsilon_guess(delta, closed.mu) if isinstance(closed, GaussianLoss) else None
     if isinstance(closed, AtomLoss):
         guess = closed.near_epsilon(delta)
@@ -385,14 +391,3 @@ def _closed_epsilon(loss: PrivacyLoss, delta: Number) -> Number:
     # If δ(0) is just δ itself, ε is 0 or close to it.
     tiny = number("1e-9")
     return between(ZERO, tiny) if delta_of(tiny).b <= delta.a else between(ZERO, INFINITY)
-
-
-def _invert_composed(composed: ComposedLoss, delta: float, upper: bool) -> float:
-    """An ε with δ(ε) ≤ δ certified (upper), or one with δ(ε) > δ certified (lower)."""
-    low, high = 0.0, max(0.0, float(composed.losses[-1]))
-    if composed.delta(0.0, upper) <= delta:
-        return 0.0
-    if composed.delta(high, upper) > delta:
-        return math.inf if upper else high
-    low, high = falling_root(lambda e: math.log(max(composed.delta(e, upper), 1e-300) / delta), low, high, 1e-10)
-    return high if upper else low

@@ -31,7 +31,7 @@ from dpassay.pipeline.regions.images import squashed
 from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import OutputRegion
 from dpassay.pipeline.stages.exponential import Choice
-from dpassay.pipeline.stages.query import Counts
+from dpassay.pipeline.stages.query import Counts, PersonRows
 from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.sampling import Sampling
 
@@ -41,6 +41,12 @@ INF = float("inf")
 def check_neighbours(pipeline: Pipeline, neighbours: Neighbours) -> None:
     """Refuse a relation that has no defined meaning for the pipeline."""
     first = pipeline.stages[0]
+    if neighbours.kind == "element" and not isinstance(first, PersonRows):
+        raise InputError(
+            "neighbours that differ in one element need a pipeline that begins with rows, which states that elements "
+            "change one at a time: 'rows | clamp(0, 1) | laplace(1/eps)'. The elements of an encoded text do not: one "
+            f"word can change them all. For {first.name}, use neighbours word or any"
+        )
     if first.neighbours and neighbours.relation not in first.neighbours:
         raise InputError(
             f"a pipeline that begins with {first.name} is about the neighbours {', '.join(first.neighbours)}, "

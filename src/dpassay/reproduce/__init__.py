@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpassay.errors import InputError
-from dpassay.reproduce import adept, budgets, dptext, lecture, perplexity, sanity, uedp
+from dpassay.reproduce import adept, budgets, dptext, lecture, perplexity, sanity, tables, uedp
 from dpassay.reproduce.result import Options, Result
 
 
@@ -38,6 +38,7 @@ FIGURES: dict[str, Reproduction] = {
         Reproduction("likelihood-ratio", "two densities and their ratio", LECTURE, lecture.likelihood_ratio),
         Reproduction("loss-variable", "atoms, density, tail and δ", LECTURE, lecture.loss_variable),
         Reproduction("delta-extremes", "the chance that somebody leaks", LECTURE, lecture.delta_extremes),
+        Reproduction("lecture-tables", "two algorithms run on a table", LECTURE, tables.lecture_tables),
         Reproduction("gaussian", "classic against exact σ", LECTURE, lecture.gaussian_noise),
         Reproduction("bayes", "prior against posterior", f"{EMNLP}, section 2; {ACL}, section 2", lecture.bayes),
     )

@@ -34,27 +34,62 @@ def wrong_inverse(v: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(-np.sign(v) * np.log(1 - 2 * np.abs(v)))
 
 
+def by_cases(u: NDArray[Any]) -> NDArray[Any]:
+    """The right inverse without signs and absolute values: ln(2u) below 1/2, and -ln(2(1 - u)) from there on.
+
+    >>> by_cases(np.array([0.25, 0.75])).round(4).tolist()
+    [-0.6931, 0.6931]
+    """
+    return np.asarray(np.where(u < 0.5, np.log(2 * u), -np.log(2 * (1 - u))))
+
+
+def real_part(v: NDArray[Any]) -> NDArray[Any]:
+    """The real part of DPText's formula, whose logarithm is complex for v above 1/2, where this decreases.
+
+    >>> real_part(np.array([0.25, 0.75])).round(4).tolist()
+    [0.6931, 0.6931]
+    """
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.sign(v) * np.log(np.abs(1 - 2 * np.abs(v))))
+
+
 def inverse_cdf(options: Options) -> Result:
     """Figure 1 of Habernal, ACL 2022."""
     points = np.linspace(0.0025, 0.9975, 399)
-    rows = [{"u": float(u), "right": float(right_inverse(u)), "wrong": float(wrong_inverse(u))} for u in points]
+    curves = {
+        **{"u": points, "right": right_inverse(points), "by_cases": by_cases(points)},
+        **{"v": points - 0.5, "shifted": wrong_inverse(points - 0.5)},
+        **{"wrong": wrong_inverse(points), "wrong_real_part": real_part(points)},
+    }
+    rows = [dict(zip(curves, map(float, values), strict=True)) for values in zip(*curves.values(), strict=True)]
     return Result(
         rows=rows,
         draw=lambda figure: _draw_inverse(figure, points),
-        caption="The inverse distribution function of Laplace noise of scale 1 at u from (0, 1), and DPText's formula "
-        "at the same u. For u of 1/2 and above the second has no real value (shaded).",
-        published="Habernal, ACL 2022, Figure 1 and Eq. 4, 7 and 9.",
-        found=("DPText's formula gives numbers from 0 up for half of all u, and nothing for the other half.",),
-        size=(5.6, 3.4),
+        caption="Noise of scale 1 from a uniform number. Left: the inverse distribution function of Laplace noise at u "
+        "from (0, 1), Eq. 4, which is Eq. 5. Middle: Eq. 7 at v from (-1/2, 1/2). Right: DPText's Eq. 9, the formula "
+        "of the middle at v from (0, 1); above 1/2 its logarithm is complex, and the real part decreases (dashed).",
+        published="Habernal, ACL 2022, Figure 1 and Eq. 4, 5, 7 and 9.",
+        found=(
+            "DPText's formula gives numbers from 0 up for half of all v, and nothing for the other half.",
+            "Where it gives a number, the noise is exponential, and so is the real part of what it gives elsewhere: "
+            "docs/proofs/inverse-cdf.md.",
+        ),
+        size=(7.6, 3.2),
     )
 
 
 def _draw_inverse(figure: Any, points: NDArray[Any]) -> None:
-    axis = figure.subplots()
-    axis.axvspan(0.5, 1, color="0.9", label="no real value")
-    axis.plot(points, right_inverse(points), color=COLOURS[0], label="right")
-    axis.plot(points, wrong_inverse(points), color=COLOURS[1], linestyle=DASHES[1], label="DPText")
-    label(axis, "u, uniform on (0, 1)", "noise, in units of b", loc="best")
+    left, middle, right = figure.subplots(1, 3, sharey=True)
+    left.plot(points, right_inverse(points), color=COLOURS[0], label="Eq. 4")
+    left.plot(points, by_cases(points), color=COLOURS[2], linestyle=":", linewidth=3, label="Eq. 5")
+    label(left, "u, uniform on (0, 1)", "noise, in units of b", loc="best")
+    middle.plot(points - 0.5, wrong_inverse(points - 0.5), color=COLOURS[0], label="Eq. 7")
+    label(middle, "v, uniform on (-1/2, 1/2)", loc="best")
+    above = points > 0.5
+    right.axvspan(0.5, 1, color="0.9", label="no real value")
+    right.plot(points, wrong_inverse(points), color=COLOURS[1], label="Eq. 9, DPText")
+    right.plot(points[above], real_part(points[above]), color=COLOURS[1], linestyle=DASHES[1], label="its real part")
+    label(right, "v, uniform on (0, 1)", loc="lower center", fontsize=8)
 
 
 def draws(reading: str, size: int, rng: np.random.Generator) -> NDArray[Any]:

@@ -15,34 +15,44 @@ from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.reproduce.result import COLOURS, DASHES, Options, Result, label
 
+SCALES = (0.5, 1.0, 2.0, 4.0)  # of the recap's noise
 LECTURE = "Habernal, Privacy-preserving NLP, lecture on approximate differential privacy"
 
 
 def likelihood_ratio(options: Options) -> Result:
-    """Two Laplace densities, one person apart, and their ratio."""
+    """Two Laplace densities, one person apart, and their ratio; for several scales."""
     t = np.linspace(-5, 6, 441)
-    first, second = np.exp(-np.abs(t)) / 2, np.exp(-np.abs(t - 1)) / 2
-    columns = zip(t, first, second, np.log(first / second), strict=True)
-    rows = [{"output": float(a), "first": float(b), "second": float(c), "loss": float(d)} for a, b, c, d in columns]
+    rows, curves = [], {}
+    for b in SCALES:
+        first, second = (np.exp(-np.abs(t - centre) / b) / (2 * b) for centre in (0, 1))
+        curves[b] = np.log(first / second)
+        for output, one, other, loss in zip(t, first, second, curves[b], strict=True):
+            values = (b, float(output), float(one), float(other), float(loss))
+            rows.append(dict(zip(("scale", "output", "first", "second", "loss"), values, strict=True)))
+    shown = [row for row in rows if row["scale"] == 1]
 
     def draw(figure: Any) -> None:
         above, below = figure.subplots(2, 1, sharex=True)
-        above.plot(t, first, color=COLOURS[0], label="count 0")
-        above.plot(t, second, color=COLOURS[1], linestyle=DASHES[1], label="count 1")
+        above.plot(t, [row["first"] for row in shown], color=COLOURS[0], label="count 0, b = 1")
+        above.plot(t, [row["second"] for row in shown], color=COLOURS[1], linestyle=DASHES[1], label="count 1, b = 1")
         label(above, y="density", loc="best")
-        below.plot(t, np.log(first / second), color="black")
-        for bound in (-1, 1):
-            below.axhline(bound, linestyle=":", color="0.4")
-        label(below, "noisy count", "log of their ratio")
+        for b, colour, dash in zip(SCALES, COLOURS, DASHES, strict=False):
+            below.plot(t, curves[b], color=colour, linestyle=dash, label=f"b = {b:g}")
+            for bound in (-1 / b, 1 / b):
+                below.axhline(bound, linestyle=":", color="0.7", linewidth=0.8)
+        label(below, "noisy count", "log of their ratio", loc="upper right", fontsize=8)
 
     return Result(
         rows=rows,
         draw=draw,
-        caption="A counting query with Laplace noise of scale 1 on two data sets that differ in one person, and the "
-        "log of the ratio of the two densities: between -ε and ε, here 1, everywhere.",
-        published=f"{LECTURE}, recap.",
-        found=("The bound is attained: the loss is exactly ε at every output up to 0, and exactly -ε from 1 up.",),
-        size=(5.6, 4.2),
+        caption="A counting query with Laplace noise on two data sets that differ in one person, and the log of the "
+        "ratio of the two densities, for several scales b: between -ε and ε everywhere, with ε = 1/b.",
+        published=f"{LECTURE}, recap, Figure 1.",
+        found=(
+            "The bound is attained: the loss is exactly ε = 1/b at every output up to 0, and exactly -ε from 1 up.",
+            "Twice the scale halves the loss at every output.",
+        ),
+        size=(5.6, 4.8),
     )
 
 
@@ -56,6 +66,8 @@ def loss_variable(options: Options) -> Result:
         for name, one in (("laplace", loss), ("gaussian", gaussian)):
             row[f"{name}_tail"], row[f"{name}_delta"] = one.tail(float(epsilon)).upper, one.delta(float(epsilon)).upper
         rows.append(row)
+    law = _law_of_the_loss()
+    rows = [dict.fromkeys((*rows[0], *law[0]), math.nan) | row for row in (*rows, *law)]
     mean = loss.mean()
 
     def draw(figure: Any) -> None:
@@ -66,10 +78,11 @@ def loss_variable(options: Options) -> Result:
         left.axvline(mean.lower, linestyle=":", color="black", label=f"mean {mean.lower:.4f}")
         left.set_ylim(0, 0.75)
         label(left, "privacy loss of the counting query, ε = 1", "density, or probability", fontsize=7)
-        x = [row["epsilon"] for row in rows]
+        at = [row for row in rows if not math.isnan(row["epsilon"])]
+        x = [row["epsilon"] for row in at]
         for name, colour in (("laplace", COLOURS[0]), ("gaussian", COLOURS[1])):
-            right.plot(x, [r[f"{name}_tail"] for r in rows], color=colour, linestyle=DASHES[1], label=f"{name}: tail")
-            right.plot(x, [r[f"{name}_delta"] for r in rows], color=colour, label=f"{name}: exact δ")
+            right.plot(x, [r[f"{name}_tail"] for r in at], color=colour, linestyle=DASHES[1], label=f"{name}: tail")
+            right.plot(x, [r[f"{name}_delta"] for r in at], color=colour, label=f"{name}: exact δ")
         label(right, "ε", "probability", fontsize=7)
 
     return Result(
@@ -86,6 +99,22 @@ def loss_variable(options: Options) -> Result:
         ),
         size=(7.2, 3.4),
     )
+
+
+def _law_of_the_loss() -> list[dict[str, Any]]:
+    """The loss of the counting query at Laplace noise of scale 1, and at Gaussian noise: densities and atoms.
+
+    Laplace noise has an atom of 1/2 at 1, one of 1/2e at -1, and the density e^((loss - 1)/2)/4 between them. At
+    Gaussian noise the loss is normal with mean 1/2 and deviation 1: docs/proofs/laplace.md, docs/proofs/gaussian.md.
+    """
+    rows = []
+    for loss in np.linspace(-3, 4, 141):
+        between = math.exp((loss - 1) / 2) / 4 if abs(loss) < 1 - 1e-9 else 0.0
+        atom = 0.5 if abs(loss - 1) < 1e-9 else math.exp(-1) / 2 if abs(loss + 1) < 1e-9 else 0.0
+        normal = math.exp(-((loss - 0.5) ** 2) / 2) / math.sqrt(2 * math.pi)
+        law = {"loss": round(float(loss), 12), "laplace_density": between, "laplace_atom": atom}
+        rows.append({**law, "gaussian_density": normal})
+    return rows
 
 
 def delta_extremes(options: Options) -> Result:

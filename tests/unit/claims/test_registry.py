@@ -76,6 +76,15 @@ TRUE = {
     "dpnr": 768 * 0.05,
     "dpnr-dropout": math.log(0.5 * math.exp(38.4) + 0.5),
     "dpnr-element": 768 * 0.05,
+    "dpnr-element-rows": 0.05,
+    # Dropout with probability 1/2: ln(1/2 + e^e/2) where e is that of the rest at twice the δ, docs/proofs/dropout.md.
+    "dpnr-gaussian": math.log((1 + math.exp(normal_epsilon(mp.sqrt(768) * 0.05 / CLASSIC, 2e-5, 1))) / 2),
+    "dpnr-gaussian-fixed": 0.05,
+    "average-length": 1.0,
+    "average-length-raw": math.inf,
+    "parallel-counts": 1.0,
+    "parallel-vector": 768.0,
+    "vector-composition": 1.0,
     "dpnr-training": 100 * 768 * 0.05,
     "dpnr-scaled": 0.05,
     "dpnr-corrected": 768 * 0.05,
@@ -129,7 +138,7 @@ REFUTED = {
     *("adept", "adept-unclipped", "dptext-zero", "dptext-resampled", "dptext-nan", "dpnr", "dpnr-dropout"),
     *("dpnr-element", "dpnr-training", "ome", "latent-uer", "gaussian-large-eps", "copy"),
     *("madlib-local", "laplace-embedding", "dp-bart", "dp-prompt-unclipped", "dp-paraphrase-top-k", "uedp"),
-    "uedp-released",
+    *("uedp-released", "average-length-raw", "dpnr-gaussian", "parallel-vector"),
 }
 # How close both ends come to it, where that is not 1e-7: sampled rounds are enclosed, not computed in closed form.
 ENCLOSED = {"uedp-cells": 2e-4}

@@ -380,3 +380,12 @@ def test_what_lies_between_the_limits_is_not_clamped() -> None:
     for first in ("onehot(3)", "bloom(4, 2)"):
         assert down(profile(f"{first} | clamp(-2, 1) | flip(0.9)", 1).pure) > 2
     assert down(profile("minmax | clamp(0, 0.9) | laplace(1)", 3).pure) < 2.8
+
+
+@pytest.mark.parametrize("first", ["laplace(5)", "gaussian(5)", "onesided(2)"])
+def test_a_pair_of_the_last_noise_needs_inputs_that_reach_it(first):
+    """Behind an earlier noise, points are certain to come from neighbours only where the region says so (`exact`)."""
+    for between, reached in (("clip(l1, 1)", True), ("clamp(0, 1)", False)):
+        pipeline = parse(f"{first} | {between} | laplace(0.1)", dim=1)
+        assert pipeline.output_regions()[2].exact is reached
+        assert bool(analyse(pipeline, Neighbours()).candidates) is reached

@@ -19,11 +19,13 @@ from dpassay.exact.composition import (
     Answer,
     basic,
     basic_epsilon,
+    compose_parallel,
     dominating,
     exact_epsilon,
     group,
     mechanism_answer,
     read_answer,
+    simple_group,
 )
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.parser import parse
@@ -58,18 +60,84 @@ def test_basic_adds_up() -> None:
 
 
 def test_groups() -> None:
-    # FACTS §1: k e^(ε(k−1)) δ.
-    three = group(ApproxDP("0.5", "1e-6"), 3)
-    assert three.epsilon == 1.5
+    # FACTS §1: k e^(ε(k−1)) δ; and the sum 1 + e^ε + … + e^((k−1)ε), which it bounds.
+    three, sharper = (bound(ApproxDP("0.5", "1e-6"), 3) for bound in (simple_group, group))
+    assert three.epsilon == sharper.epsilon == 1.5
     assert three.delta == pytest.approx(8.15485e-6, abs=5e-12)
     assert three.delta == pytest.approx(3 * math.e * 1e-6, rel=1e-14)
-    assert group(PureDP("0.5"), 10).epsilon == 5
-    assert group(ApproxDP(1, "1e-3"), 1).delta == 1e-3
-    with pytest.raises(InputError, match="nothing is guaranteed"):
-        group(ApproxDP(1, "1e-6"), 20)
-    for wrong in (0, -1):
-        with pytest.raises(InputError, match="at least one"):
-            group(PureDP(1), wrong)
+    assert sharper.delta == pytest.approx((1 + math.exp(0.5) + math.e) * 1e-6, rel=1e-14)
+    assert group(ApproxDP(0, "1e-3"), 7).delta == 7e-3
+    for bound in (simple_group, group):
+        assert bound(PureDP("0.5"), 10).epsilon == 5
+        assert bound(ApproxDP(1, "1e-3"), 1).delta == 1e-3
+        with pytest.raises(InputError, match="nothing is guaranteed"):
+            bound(ApproxDP(1, "1e-6"), 20)
+        for wrong in (0, -1, 10**7):
+            with pytest.raises(InputError, match="from 1 to 1,000,000 members"):
+                bound(PureDP(1), wrong)
+
+
+# A guarantee at its own δ is what it says; basic composition is (Σε, Σδ), also for unequal δ.
+@pytest.mark.parametrize(
+    ("answers", "delta", "total"),
+    [
+        (["0.5,1e-6"], "1e-6", 0.5),
+        (["0.5,1e-6"], None, 0.5),
+        (["0.5,1e-5"], None, 0.5),
+        (["0.5,1e-6 x 3"], "3e-6", 1.5),
+        (["0.5,1e-6", "1,1e-9"], "1.001e-6", 1.5),
+        (["0.5,1e-3", "1,1e-9", "0.25"], None, 1.75),
+    ],
+)
+def test_guarantees_at_the_sum_of_their_deltas(answers: list[str], delta: str | None, total: float) -> None:
+    found = dpassay.compose(*answers, delta=delta)
+    assert found.basic.lower <= total <= found.basic.upper <= total + 1e-12
+    assert total - 1e-4 < found.exact.lower <= found.exact.upper <= total + 1e-12
+    assert found.exact.lower == total or len(answers) > 1 or "x" in answers[0]
+
+
+def test_the_delta_of_a_composition_that_is_not_given() -> None:
+    assert dpassay.compose("1").delta == 1e-6
+    assert dpassay.compose("1,1e-8 x 10").delta == 1e-6
+    assert dpassay.compose("1,1e-3 x 10", "1").delta == pytest.approx(1e-2)
+    assert compose_parallel("1,1e-3 x 10", "1").delta == 1e-3
+    with pytest.raises(InputError, match="1 or more"):
+        dpassay.compose("1,0.5 x 2")
+
+
+# ── Parallel composition: docs/proofs/parallel.md ───────────────────────────────────────────────
+
+
+def test_disjoint_parts_cost_the_largest_of_their_losses() -> None:
+    assert (compose_parallel("0.5 x 1000", "1", "0.25,1e-9", delta="1e-9").exact.upper) <= 1
+    # Laplace noise on one count, at scales 1 and 2: ε(δ) = 1/b + 2 ln(1 − δ) each, FACTS §1; the larger one counts.
+    found = compose_parallel("query(l1, 1) | laplace(1) x 50", "query(l1, 1) | laplace(2)", delta="1e-3")
+    assert found.count == 51
+    encloses(found.exact, 1 + 2 * mp.log(1 - mpf("1e-3")))
+    alone = dpassay.compose("query(l2, 1) | gaussian(1)", delta="1e-5").exact
+    assert compose_parallel("query(l2, 1) | gaussian(1) x 9", "0.1", delta="1e-5").exact == alone
+    assert dpassay.compose("query(l2, 1) | gaussian(1) x 9", "0.1", delta="1e-5").exact.lower > 2 * alone.upper
+
+
+def test_parallel_composition_by_brute_force() -> None:
+    # Three people, each in one part, each answering by randomized response: all pairs of data sets that differ in one.
+    keeps = {0: 0.75, 1: 0.6, 2: 0.9}
+
+    def law(bits: tuple[int, ...]) -> dict[tuple[int, ...], float]:
+        return {
+            out: math.prod(keeps[i] if bits[i] == out[i] else 1 - keeps[i] for i in keeps)
+            for out in itertools.product((0, 1), repeat=3)
+        }
+
+    pairs = [
+        (x, y) for x in law((0, 0, 0)) for y in law((0, 0, 0)) if sum(a != b for a, b in zip(x, y, strict=True)) == 1
+    ]
+    for epsilon in (0.0, 0.3, 1.0, 2.0):
+        truth = max(sum(max(0.0, p - math.exp(epsilon) * law(y)[o]) for o, p in law(x).items()) for x, y in pairs)
+        if truth > 0:
+            parts = (f"category(2) | flip({keep})" for keep in keeps.values())
+            found = compose_parallel(*parts, delta=truth)
+            assert found.exact.lower - 1e-9 <= epsilon <= found.exact.upper + 1e-9
 
 
 # ── Optimal composition ─────────────────────────────────────────────────────────────────────────

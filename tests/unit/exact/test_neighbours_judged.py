@@ -1,11 +1,18 @@
 """What users, entities, groups and several words mean for a verdict, from formulas."""
 
+import json
 import math
+from pathlib import Path
 
 import pytest
 
+import dpassay
 from dpassay import check
+from dpassay.audit.candidate_pairs import why_not_neighbours
+from dpassay.audit.data_sets import why_not_records
+from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
+from forging import rechained
 
 
 def epsilon(pipeline: str, neighbours: str, dim: int = 4) -> float:
@@ -52,6 +59,62 @@ def test_monotone_scores_of_a_group_add_up(norm: str) -> None:
         assert found == pytest.approx(size)
     # Scores that move in any way may move twice as far apart.
     assert epsilon("query(linf, 1) | exponential(1)", "group(2)") == pytest.approx(4)
+
+
+# Element-level DP: one element moves by at most its range; a stage that mixes elements moves them all.
+@pytest.mark.parametrize(
+    ("pipeline", "truth"),
+    [
+        ("rows | clamp(0, 1) | laplace(20)", 0.05),
+        ("rows | squash(tanh) | laplace(20)", 0.1),
+        (
+            "rows | minmax | laplace(20)",
+            768 / 20,
+        ),  # (2, 1, ..., 1) and (0, 1, ..., 1) become (1, 0, ...) and (0, 1, ...)
+        ("rows | laplace(20)", math.inf),
+    ],
+)
+def test_one_element_changes(pipeline: str, truth: float) -> None:
+    assert epsilon(pipeline, "element", dim=768) == pytest.approx(truth)
+    assert epsilon(pipeline, "element", dim=768) == epsilon(pipeline, "replace-record", dim=768)
+
+
+@pytest.mark.parametrize(
+    "pipeline", ["encode | minmax | laplace(20)", "clamp(0, 1) | laplace(1)", "query(l1, 1) | laplace(1)"]
+)
+def test_elements_of_a_text_do_not_change_one_at_a_time(pipeline: str) -> None:
+    with pytest.raises(InputError, match="begins with rows, which states that elements change one at a time"):
+        check(pipeline, epsilon=1, neighbours="element", dim=4)
+
+
+def test_certificates_for_one_element(tmp_path: Path) -> None:
+    path = tmp_path / "element.json"
+    dpassay.save(check("rows | clamp(0, 1) | laplace(20)", epsilon="0.05", neighbours="element", dim=768), path)
+    assert dpassay.verify(path).ok
+    # A record is also replaced where no rows are stated, but an element is not.
+    dpassay.save(check("clamp(0, 1) | laplace(1)", epsilon="4", neighbours="replace-record", dim=4), path)
+    assert dpassay.verify(path).ok
+    forged = json.loads(path.read_text())
+    forged["steps"][0]["neighbours"] = "element"
+    with pytest.raises(dpassay.CertificateError, match="begins with rows"):
+        dpassay.verify(rechained(forged))
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "why"),
+    [
+        ([1.0, 2.0, 3.0], [1.0, 5.0, 3.0], ""),
+        ([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], "they differ in 3 elements"),
+        ([1.0, 2.0], [2.0, 1.0], "they differ in 2 elements"),
+        ([[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [5.0, 6.0]], "they differ in 2 elements"),
+        ([1.0, 2.0], [1.0], "they have different sizes"),
+        ("fly to rome", "fly to oslo", "neighbours are two vectors, and these are not"),
+    ],
+)
+def test_the_place_of_an_element_counts(x: list[float], y: list[float], why: str) -> None:
+    assert why_not_records(x, y, Neighbours("element")).startswith(why)
+    assert bool(why_not_records(x, y, Neighbours("element"))) == bool(why)
+    assert why_not_neighbours(x, y, Neighbours("element")).startswith(why)  # before an audit of code
 
 
 @pytest.mark.parametrize("unit", ["words", "tokens"])

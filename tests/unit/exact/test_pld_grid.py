@@ -17,6 +17,7 @@ from dpassay.exact.loss_components import AtomLoss, Cells, GaussianLoss, Laplace
 from dpassay.exact.pld_grid import LossGrid, compose, cumulant, on_grid, place, tilt_for_delta, tilt_for_epsilon
 from dpassay.exact.privacy_loss import PrivacyLoss
 from oracles import laplace_sum_delta, laplace_sum_tail, read
+from rounding_adversary import Adversary, concentrated
 
 quick = settings(derandomize=True, deadline=None, max_examples=40)
 STEP = 1 / 8
@@ -43,6 +44,25 @@ def convolution(mass, count):
 
 
 weight_lists = st.lists(st.integers(0, 1000), min_size=2, max_size=12).filter(lambda w: w[0] > 0 and w[-1] > 0)
+
+
+def test_every_part_of_the_rounding_error_is_counted(monkeypatch):
+    """Transforms and products that err as much as their premises allow, with a unit roundoff of 2^-30.
+
+    The error is within what is stated, and above each two of its three parts: none of them can be left out.
+    """
+    unit, size, points, place = 2.0**-30, 40, 64, 5
+    eta, kappa, mass = 16 * unit * math.log2(points), 4 * unit, concentrated(size)
+    monkeypatch.setattr(pld_grid, "_U", unit)
+    monkeypatch.setattr(pld_grid, "np", Adversary(eta, kappa, place))
+    composed = compose([(LossGrid(0, mass), 1)], STEP, 0.0)
+    off = abs(composed.mass[place] - mass[place])
+    assert off <= composed.error
+    norm = float(np.linalg.norm(mass))
+    forward = eta * norm * math.sqrt(2 * (points // 2 + 1) / points)
+    powers, inverse = 2 * kappa, eta * norm
+    assert forward + inverse < off
+    assert powers + max(forward, inverse) < off
 
 
 @quick

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from dpassay.core.interval import Interval
-from dpassay.core.numbers import INFINITY, ZERO, number
+from dpassay.core.numbers import INFINITY, ZERO, iv, number
 from dpassay.errors import InputError
 from dpassay.exact.coordinate_loss import coordinate_loss
 from dpassay.exact.loss_components import AtomLoss, GaussianLoss, LaplaceLoss
@@ -84,6 +84,17 @@ def test_the_counting_query():
     with mp.workdps(50):
         assert mp.nstr(mp.exp(-1), 5) == "0.36788"  # FACTS §1
         assert encloses(loss.mean(), mp.exp(-1))
+
+
+# sup ln(P/Q): Laplace noise loses the l1 distance over the scale, Gaussian noise has no largest loss,
+# randomized response has ln(p/(1 - p)), and what Q cannot give is lost entirely.
+def test_the_max_divergence():
+    laplace = PrivacyLoss.of_shifts(Laplace(2), [(number(1), 3), (number(-4), 1)])
+    assert laplace.max_divergence() == Interval(3.5, 3.5)
+    assert PrivacyLoss.of_shifts(Gaussian(1), [(number(1), 1)]).max_divergence().lower == math.inf
+    bit = PrivacyLoss(((AtomLoss.of_bits("0.75", "0.25"), 2),)).max_divergence()
+    assert bit.lower <= 2 * math.log(3) <= bit.upper <= 2 * math.log(3) + 1e-14
+    assert PrivacyLoss(((AtomLoss.of_bits("0.75", "0"), 1),)).max_divergence().lower == math.inf
 
 
 def test_direction_and_place_do_not_matter_for_symmetric_noise():
@@ -800,9 +811,11 @@ def test_dptext_in_three_readings():
 
 
 def test_epsilon_where_an_infinite_loss_ties_with_delta():
-    """A value shown with probability δ: at this very δ ε is 0, below it ∞, and 50 digits cannot tell which."""
+    """A value shown with probability δ: at this very δ ε is 0, below it ∞. 50 digits alone cannot tell which."""
     loss = PrivacyLoss.of_shifts(Mixture("1e-6", (), 1 - number("1e-6")), [(number(1), 1)])
     tied = loss.epsilon("1e-6")
-    assert (tied.lower, tied.upper) == (0.0, math.inf)
+    assert (tied.lower, tied.upper) == (0.0, 0.0)  # decimals are remembered, so these are seen to be equal
+    enclosed = loss.epsilon(iv.exp(iv.log(iv.mpf("1e-6"))))  # an enclosure, of which nothing else is known
+    assert (enclosed.lower, enclosed.upper) == (0.0, math.inf)
     assert loss.epsilon("0.9e-6").lower == math.inf
     assert loss.epsilon("1.1e-6").upper == 0.0

@@ -15,7 +15,7 @@ from dpassay.core.numbers import number
 from dpassay.errors import InputError
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Laplace
-from dpassay.reproduce import FIGURES, adept, dptext, find_figure, sanity
+from dpassay.reproduce import FIGURES, adept, dptext, find_figure, sanity, tables
 from dpassay.reproduce.acl2022 import DIMENSIONS, EPSILONS, published
 from dpassay.reproduce.result import SUFFIXES, Comparison, Options, Partial, finished, save
 
@@ -90,7 +90,7 @@ def test_distances_in_standard_errors() -> None:
 
 
 def test_the_integrated_curve() -> None:
-    curve = adept._normal_curve()
+    curve = adept.normal_curve()
     # One difference of N(0, 2): P(|d| > 20) is below 1e-40. Many: the sum is nearly normal with mean 2n/√π.
     assert curve[1][0] < 1e-12
     for n in (18, 25, 40):
@@ -118,6 +118,23 @@ def test_pairs_beyond_the_bound() -> None:
         assert stats.binom.cdf(row["beyond"], 4000, max(0, row["exact_low"] - 1e-12)) > 1e-9, n
 
 
+def test_the_released_simulation(results: dict) -> None:
+    # What the released code counts against the integrated probability, and against ours by Fisher's exact test: false
+    # alarms below (63 + 128) · 2e-9 in all.
+    result = results["adept-violations"]
+    assert (adept.released("uniform", 4), adept.released("normal", 16)) == (6023, 2765)
+    assert len(result.comparisons) == 128
+    for row, compared in zip(result.rows, result.comparisons, strict=True):
+        table = [[row["beyond"], 500 - row["beyond"]], [row["released"], 10_000 - row["released"]]]
+        assert stats.fisher_exact(table).pvalue > 2e-9, row
+        assert compared.published == row["released"] / 10_000
+        assert math.isfinite(compared.apart)
+        if row["distribution"] == "normal" and row["dim"] > 1:
+            assert stats.binom.sf(row["released"] - 1, 10_000, min(1, row["exact_high"] + 1e-12)) > 1e-9
+            assert stats.binom.cdf(row["released"], 10_000, max(0, row["exact_low"] - 1e-12)) > 1e-9
+    assert f"{max(abs(c.apart) for c in result.comparisons):.2f} standard errors in 128 cells" in result.found[-1]
+
+
 def test_growth_of_the_sensitivity(results: dict) -> None:
     for row in results["adept-sensitivity"].rows:
         assert row["true"] == pytest.approx(2 * math.sqrt(row["dim"]), rel=1e-12)
@@ -131,6 +148,24 @@ def test_inverses() -> None:
     assert dptext.right_inverse(u) == pytest.approx(stats.laplace.ppf(u), abs=1e-12)
     assert np.isnan(dptext.wrong_inverse(np.array([0.5001, 0.7, 0.99]))).all()
     assert (dptext.wrong_inverse(np.array([0.01, 0.2, 0.499])) > 0).all()
+
+
+# docs/proofs/inverse-cdf.md: both forms of the inverse are Laplace's quantiles; DPText's formula gives those of the
+# exponential distribution, at 2v below 1/2, and its real part the same again, decreasing, above.
+def test_the_curves_of_figure_1(results: dict) -> None:
+    rows = [row for row in results["inverse-cdf"].rows if abs(row["u"] - 0.5) > 1e-9]
+    u = np.array([row["u"] for row in rows])
+    curve = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    for name in ("right", "by_cases", "shifted"):
+        assert curve[name] == pytest.approx(stats.laplace.ppf(u), abs=1e-12), name
+    assert curve["v"] == pytest.approx(u - 0.5, abs=1e-15)
+    below = u < 0.5
+    assert curve["wrong"][below] == pytest.approx(stats.expon.ppf(2 * u[below]), abs=1e-12)
+    assert np.isnan(curve["wrong"][~below]).all()
+    assert curve["wrong_real_part"][~below] == pytest.approx(stats.expon.isf(2 * u[~below] - 1), abs=1e-12)
+    assert (np.diff(curve["wrong_real_part"][~below]) < 0).all()
+    # Python's own complex logarithm has this real part.
+    assert -np.log(1 - 2 * (0.8 + 0j)).real == pytest.approx(float(dptext.real_part(np.array(0.8))))
 
 
 def test_what_each_reading_draws() -> None:
@@ -276,8 +311,12 @@ def test_binary_encoding(results: dict) -> None:
 
 
 def test_the_lecture(results: dict) -> None:
-    assert all(-1 - 1e-12 <= row["loss"] <= 1 + 1e-12 for row in results["likelihood-ratio"].rows)
-    for row in results["loss-variable"].rows:
+    for row in results["likelihood-ratio"].rows:
+        # ln of the ratio of two Laplace densities: (|t - 1| - |t|)/b, at most 1/b
+        assert row["loss"] == pytest.approx((abs(row["output"] - 1) - abs(row["output"])) / row["scale"], abs=1e-12)
+        assert row["first"] == pytest.approx(stats.laplace.pdf(row["output"], scale=row["scale"]))
+    assert len({row["scale"] for row in results["likelihood-ratio"].rows}) == 4
+    for row in results["loss-variable"].rows[:51]:
         e = row["epsilon"]
         # Laplace: P(L > ε) = 1 − e^((ε−1)/2)/2 and δ = 1 − e^((ε−1)/2) below 1; Gaussian: L is N(1/2, 1).
         half = math.exp((e - 1) / 2)
@@ -288,6 +327,19 @@ def test_the_lecture(results: dict) -> None:
         exact = stats.norm.cdf(0.5 - e) - math.exp(e) * stats.norm.cdf(-0.5 - e)
         assert row["gaussian_delta"] == pytest.approx(exact, abs=1e-9)
         assert row["gaussian_delta"] <= row["gaussian_tail"]
+    # The law of the loss: a density and two atoms of total mass 1 and of mean 1/e, the divergence of the two counts.
+    law = results["loss-variable"].rows[51:]
+    inside = [row for row in law if abs(row["loss"]) <= 1]
+    losses = np.array([row["loss"] for row in inside])
+    density = np.exp((losses - 1) / 2) / 4
+    assert [row["laplace_density"] for row in inside[1:-1]] == pytest.approx(density[1:-1].tolist())
+    atoms = {row["loss"]: row["laplace_atom"] for row in law if row["laplace_atom"]}
+    assert atoms == {1.0: 0.5, -1.0: pytest.approx(math.exp(-1) / 2)}
+    assert np.trapezoid(density, losses) + sum(atoms.values()) == pytest.approx(1, abs=1e-4)
+    mean = np.trapezoid(density * losses, losses) + sum(loss * mass for loss, mass in atoms.items())
+    assert mean == pytest.approx(math.exp(-1), abs=1e-4)
+    for row in law:
+        assert row["gaussian_density"] == pytest.approx(stats.norm.pdf(row["loss"], 0.5))
     gaussian = {round(row["epsilon"], 6): row for row in results["gaussian"].rows}
     assert gaussian[10.0]["classic"] == pytest.approx(0.48448, abs=5e-6)
     assert gaussian[10.0]["exact"] == pytest.approx(0.49989, abs=5e-6)
@@ -297,3 +349,39 @@ def test_the_lecture(results: dict) -> None:
         if 0 < row["prior"] < 1:
             odds = row["prior"] / (1 - row["prior"]) * math.exp(row["epsilon"])
             assert row["most"] == pytest.approx(odds / (1 + odds), rel=1e-12)
+
+
+# ── The lecture's tables ────────────────────────────────────────────────────────────────────────
+
+
+def test_the_tables_of_the_lecture(results: dict) -> None:
+    rows = [tuple(row.values()) for row in results["lecture-tables"].rows]
+    database = [
+        ("Alice", 2024, 32, "yes"),
+        ("Bob", 2020, 21, "no"),
+        ("Charlie", 2023, 45, "no"),
+        ("Xander", 2020, 31, "yes"),
+    ]
+    for table in (1, 3, 4):
+        assert [row[1:] for row in rows if row[0] == table] == database
+    assert {row[1:] for row in rows if row[0] == 5} <= set(database)
+    assert any(row[0] == 5 for row in rows)
+    assert any(row[0] == 2 for row in rows)
+
+
+@pytest.mark.parametrize("delta", [0.1, 1e-6, 0.5])
+@pytest.mark.parametrize("people", [1, 2, 6])
+def test_rows_that_leak_are_as_likely_as_delta(people: int, delta: float) -> None:
+    # With and without a person, the outputs that contain her are all that differ: their probability is δ.
+    assert tables.subset_delta(people, delta) == pytest.approx(delta, rel=1e-9)
+
+
+def test_both_algorithms_leak_as_often_as_the_lecture_says() -> None:
+    rng = np.random.default_rng(0)
+    runs, delta = 4000, 0.3
+    whole = sum(tables.everything(tables.PEOPLE, delta, rng) == tables.PEOPLE for _ in range(runs))
+    somebody = sum(bool(tables.some_rows(tables.PEOPLE, delta, rng)) for _ in range(runs))
+    # false alarm below 1e-9 each, exactly; a random table is never the database but for 1e-20
+    for count, truth in ((whole, delta), (somebody, 1 - (1 - delta) ** 4)):
+        assert stats.binom.cdf(count, runs, truth) > 5e-10
+        assert stats.binom.sf(count - 1, runs, truth) > 5e-10

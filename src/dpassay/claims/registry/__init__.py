@@ -6,6 +6,7 @@ from dpassay.claims.claim import Claim, System
 from dpassay.claims.registry import (
     adept,
     binary,
+    central,
     controls,
     directions,
     dpbart,
@@ -41,6 +42,7 @@ _FILES = (
     gaussian,
     extremes,
     controls,
+    central,
     properties,
 )
 SYSTEMS: dict[str, System] = {file.SYSTEM.name: file.SYSTEM for file in _FILES}

@@ -1,15 +1,18 @@
 """The properties that every guarantee has, as claims on composed mechanisms."""
 
 from dpassay.claims.claim import Claim, System, Trial
-from dpassay.claims.registry.sources import DWORK_ROTH
+from dpassay.claims.registry.sources import DWORK_ROTH, MCSHERRY, UEDP
+from dpassay.core.neighbours import Neighbours
 
 SYSTEM = System(
     name="properties",
     title="Post-processing, groups, composition",
-    what="What is computed from a private output, what a group of people may expect, and what several answers cost.",
+    what="What is computed from a private output, what a group of people may expect, and what several answers cost, "
+    "about the same people and about different ones.",
     reasoning="Post-processing changes nothing. A group of k is protected by k*eps and k*e^((k-1)*eps)*delta, which "
     "is more than the truth for most mechanisms. The epsilons of several answers add up, and for Laplace noise on "
-    "the same query this is exact.",
+    "the same query this is exact. Answers about different people cost as much as the largest of them; the "
+    "coordinates of one person's vector are not about different people.",
     claims=(
         Claim(
             name="post-processing",
@@ -49,6 +52,48 @@ SYSTEM = System(
             expected="proven",
             grid={"epsilon": ("0.1", 1, 10), "k": (1, 10, 100)},
             trial=Trial({"k": 3}),
+        ),
+        Claim(
+            name="parallel-counts",
+            title="Parallel composition, disjoint people",
+            pipeline="counts(l1, 1) | laplace(1/eps)",
+            epsilon=1,
+            dim=768,
+            neighbours=Neighbours("add-remove-record"),
+            source=f"{MCSHERRY}, Theorem 4",
+            brief="one person, one count",
+            why="Each of k counts is about other people, so a person who is added or removed changes one of them by 1.",
+            expected="proven",
+            grid={"epsilon": ("0.1", 1, 10), "dim": (2, 128, 768)},
+            trial=Trial({"dim": 4}),
+        ),
+        Claim(
+            name="parallel-vector",
+            title="Parallel composition, used on one vector",
+            pipeline="clamp(0, 1) | laplace(1/eps)",
+            epsilon=1,
+            dim=768,
+            source=f"the argument that {UEDP} refutes for the k elements of one embedding",
+            brief="k elements, one person",
+            why="The k coordinates come from one input, which can change all of them: they are k answers about the "
+            "same data, and cost k*eps.",
+            expected="refuted",
+            remedies=("vector-composition",),
+            grid={"epsilon": ("0.1", 1, 10), "dim": (2, 128, 768)},
+            trial=Trial({"dim": 4}),
+        ),
+        Claim(
+            name="vector-composition",
+            title="Basic composition, on one vector",
+            pipeline="clamp(0, 1) | laplace(dim/eps)",
+            epsilon=1,
+            dim=768,
+            source=f"{DWORK_ROTH}, Theorem 3.16, as {UEDP} applies it",
+            brief="noise for k elements",
+            why="Each of the k coordinates spends eps/k, and together they spend eps.",
+            expected="proven",
+            grid={"epsilon": ("0.1", 1, 10), "dim": (2, 128, 768)},
+            trial=Trial({"dim": 4}),
         ),
     ),
 )
