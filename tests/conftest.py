@@ -7,6 +7,7 @@ test's cases, and all of them with `--all`.
 
 import gc
 import os
+import zlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -53,7 +54,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if tiers.in_full:
         return
     for item in items:
-        if any(_left_out(item, **mark.kwargs) for mark in item.iter_markers("long")):
+        trace = "quality" in item.path.parts and item.path.name.startswith("test_trace_")
+        third = not trace or zlib.crc32(item.nodeid.encode()) % 3 == 0  # of the programs that are traced
+        if not third or any(_left_out(item, **mark.kwargs) for mark in item.iter_markers("long")):
             item.add_marker(pytest.mark.skip(reason="a long test: make test-all runs it"))
 
 
@@ -62,6 +65,8 @@ def _left_out(item: pytest.Item, every: int = 0, reduced: int = 0, full: int = 0
     multiple of `every`: each value occurs, wherever another list has as many."""
     if not every:
         return not reduced
+    if "quality" in item.path.parts:  # its tests take longest: half as many
+        every *= 2
     number, total = next(iter(item.callspec.indices.values())), 0  # type: ignore[attr-defined]
     for mark in reversed([*item.iter_markers("parametrize")]):  # the last list's place changes from case to case
         number, place = divmod(number, len(mark.args[1]))

@@ -126,8 +126,8 @@ def check(
         if not has_extreme_numbers(pipeline, claim.guarantee):
             raise  # a fault of ours
         raise InputError(
-            f"these numbers are too large or too small for a verdict ({type(error).__name__}: {error}); noise and "
-            "distances may be multiplied by one factor, which changes nothing"
+            "these numbers are too large or too small for a verdict; noise and distances may be multiplied by one "
+            "factor, which changes nothing"
         ) from error
     if read is not None:
         exact = with_confirmation(exact, read, as_mechanism, pairs)

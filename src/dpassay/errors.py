@@ -11,6 +11,7 @@
 Each message says what was given, what is allowed, and what to do.
 """
 
+import re
 from collections.abc import Iterable
 
 
@@ -21,6 +22,20 @@ def harmless(text: str) -> str:
     a\x1b[2Jb
     """
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
+
+
+def without_address(text: str) -> str:
+    """The text of an object or an exception without memory addresses.
+
+    Addresses are not part of a mechanism's output, but they may reveal which batch was drawn first.
+
+    >>> without_address("<function f at 0x7f21>")
+    '<function f >'
+    """
+    return _ADDRESS.sub("", text)
 
 
 def in_one_line(kind: str, said: str) -> str:

@@ -39,7 +39,7 @@ SHOWN = {
     "audit": [
         "✗ REFUTED",
         "error probability: 0.001",
-        "refuted ('loss-too-large',) epsilon of this pair: 2",
+        "refuted ('loss-too-large',) epsilon as watched: 2",
         "open",
         "open",
         "✓ PROVEN",

@@ -5,6 +5,7 @@ digits is counted as it happens. Memory is what Python and numpy allocate.
 """
 
 import json
+import re
 import tracemalloc
 
 import pytest
@@ -136,13 +137,22 @@ def test_a_small_file_takes_little_work_and_memory(name, monkeypatch):
     assert len(json.dumps(data)) < 400_000
     tracemalloc.start()
     try:
-        found = examine(data)
+        said = _said(data)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert found.established or found.failures
+    assert said
     assert peak < MOST_MEMORY
     assert spent() <= 2 * reduced // work.OF_A_NUMBER
+
+
+def _said(data):
+    """What the verifier says, or that reading the file alone takes too long."""
+    try:
+        found = examine(data)
+    except CertificateError as error:
+        return re.findall("takes too long to be checked", str(error))
+    return found.established or found.failures
 
 
 def counted(monkeypatch):

@@ -118,10 +118,11 @@ def test_products_of_long_losses_are_taken_in_pieces():
 # ── Vocabularies ────────────────────────────────────────────────────────────────────────────────
 
 
-def member(shape, kind="<f8", data=b""):
+def member(shape, kind="<f8", size=0):
+    """An array of this shape, it says, of which there are so many bytes."""
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(file, {"descr": kind, "fortran_order": False, "shape": shape})
-    return file.getvalue() + data
+    return file.getvalue() + bytes(size)
 
 
 def archive(path, vectors, claimed=None):
@@ -140,17 +141,17 @@ def archive(path, vectors, claimed=None):
 
 
 @pytest.mark.parametrize(
-    ("vectors", "claimed", "said"),
+    ("array", "claimed", "said"),
     [
-        (member((3, 30_000_000), data=bytes(160 << 20)), None, "at most 128 MB unpacked"),
-        (member((3, 30_000_000), data=bytes(160 << 20)), 1 << 20, "cannot be read|not what they say"),
-        (member((10**12, 10**6)), None, "not what they say they are"),
-        (member((3,), "|O", bytes(24)), None, "not what they say they are"),
+        (((3, 30_000_000), "<f8", 160 << 20), None, "at most 128 MB unpacked"),
+        (((3, 30_000_000), "<f8", 160 << 20), 1 << 20, "cannot be read|not what they say"),
+        (((10**12, 10**6),), None, "not what they say they are"),
+        (((3,), "|O", 24), None, "not what they say they are"),
     ],
     ids=["a bomb", "a bomb that lies", "a huge shape", "objects"],
 )
-def test_archives_are_refused_before_they_are_unpacked(vectors, claimed, said, tmp_path):
-    path = archive(tmp_path / "words.npz", vectors, claimed)
+def test_archives_are_refused_before_they_are_unpacked(array, claimed, said, tmp_path):
+    path = archive(tmp_path / "words.npz", member(*array), claimed)
     tracemalloc.start()
     try:
         with pytest.raises(InputError, match=said):
@@ -198,7 +199,7 @@ def test_work_with_words_is_counted(tmp_path, monkeypatch):
 
 
 def test_an_archive_of_very_many_members_is_refused(tmp_path):
-    path = archive(tmp_path / "words.npz", member((3, 1), data=bytes(24)))
+    path = archive(tmp_path / "words.npz", member((3, 1), size=24))
     with zipfile.ZipFile(path, "a") as written:
         for name in range(30_000):
             written.writestr(f"{name:050}", b"")

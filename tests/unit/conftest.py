@@ -17,6 +17,16 @@ FLAGS = [
 Call = Callable[..., tuple[int, str, str]]
 
 
+@pytest.fixture
+def short_traces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traces make fewer replays than usual; their time is longer, since a copy of a large process takes a while."""
+    monkeypatch.setattr("dpassay.trace.runner.SECONDS", 5.0)
+    monkeypatch.setattr("dpassay.trace.runner.COUNTING", 5.0)
+    monkeypatch.setattr("dpassay.trace.hostile.SECONDS", 4.0)
+    monkeypatch.setattr("dpassay.trace.runner.ENOUGH", 40)
+    monkeypatch.setattr("dpassay.trace.runner.MOST_TRIALS", 60)
+
+
 # Of a module, not of the session: while it is open, an event loop runs in this process.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:

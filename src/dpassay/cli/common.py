@@ -48,14 +48,16 @@ ClaimedMetric = Annotated[
     str | None,
     typer.Option("--metric", help="Metric DP: epsilon per unit of distance in l1, l2, linf, angle or mahalanobis."),
 ]
-ClaimedOrder = Annotated[str | None, typer.Option("--order", help="Rényi DP: epsilon is the divergence of this order.")]
+ClaimedOrder = Annotated[
+    str | None, typer.Option("--order", help="Rényi DP: epsilon is the divergence of this order; inf is pure DP.")
+]
 ClaimedRho = Annotated[str | None, typer.Option("--rho", help="The claimed rho of zCDP, instead of epsilon.")]
 ClaimedMu = Annotated[str | None, typer.Option("--mu", help="The claimed mu of Gaussian DP, instead of epsilon.")]
 Relation = Annotated[
     str | None,
     typer.Option(
-        help="any, word, words(n), tokens(n), replace-record, add-remove-record, user, entity, user-entity, group(n) "
-        "or query. Default: what the stages suggest.",
+        help="any, word, words(n), tokens(n), element, replace-record, add-remove-record, user, entity, user-entity, "
+        "group(n) or query. Default: what the stages suggest.",
         autocompletion=complete_neighbours,
     ),
 ]
@@ -274,19 +276,33 @@ def whole_number(given: str | int) -> int:
     raise InputError(f"{str(given)[:60]} is not a whole number; give one such as 100000 or 1e5")
 
 
+FLAGS = "bits|fixed|hostile|lines|odd_words|resume|seed_all|shrink|until_refuted"  # options without a value
+
+
 def as_options(message: str) -> str:
     """A message of the library, which names arguments, in terms of the command line.
 
     >>> as_options("pass dim=N"), as_options("pass parameters={'C': VALUE}"), as_options("resume=True needs save=FILE")
     ('pass --dim N', 'pass --set C=VALUE', '--resume needs --save FILE')
+    >>> as_options("until_refuted=True stops early, bits=False ignores them, unknown='repr' reads its repr")
+    '--until-refuted stops early, --no-bits ignores them, --unknown repr reads its repr'
     """
     message = message.replace("given as parameters", "given with --set")
     message = re.sub(r"parameters=\{'(\w+)': VALUE\}", r"--set \1=VALUE", message)
     message = re.sub(r"\b(?:check|audit|verify|trace)\(\.\.\., (\w+=[\w-]+)\)", r"\1", message)
     message = message.replace("pairs=[(X, Y)], or more inputs", "--pair '[X, Y]', or --inputs FILE")
-    message = re.sub(r"\b(resume|bits|lines)=True\b", r"--\1", message)
+    message = re.sub(rf"\b({FLAGS})=(True|False)\b", _as_flag, message)
+    message = re.sub(r"\b(text|unknown)='([^']*)'", _as_quoted, message)
     message = re.sub(r"\b(vocabulary|unknown)=(FILE|RULE)\b", r"--\1 \2", message)
     return re.sub(r"(?<![?&\w])(epsilon|delta|dim|runs|save)=(1e-5|1|10000|N|VALUE|FILE)\b", r"--\1 \2", message)
+
+
+def _as_flag(found: re.Match[str]) -> str:
+    return f"--{'' if found[2] == 'True' else 'no-'}{found[1].replace('_', '-')}"
+
+
+def _as_quoted(found: re.Match[str]) -> str:
+    return f"--{found[1]} {shlex.quote(found[2])}"
 
 
 def check_claimed(epsilon: Any, delta: Any) -> None:
@@ -327,7 +343,7 @@ def usable_device(device: str, cluster: str | None = None) -> str:
     if cluster is not None:
         return device
     if sentence:
-        print(sentence, file=sys.stderr)
+        note(sentence)
     return used
 
 

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from dpassay.cli import calibrate
+from dpassay.cli import calibrate, train
 from dpassay.cli.audit import audit
 from dpassay.cli.check import check
 from dpassay.cli.common import as_options
@@ -23,11 +23,11 @@ from dpassay.cli.corpora import corpus
 from dpassay.cli.gallery import gallery, show
 from dpassay.cli.options import Commands, shared_options
 from dpassay.cli.packages import packages
+from dpassay.cli.reconstruct import reconstruct
 from dpassay.cli.reproduce import reproduce
 from dpassay.cli.serve import serve
-from dpassay.cli.text import reconstruct, rewrite
+from dpassay.cli.text import rewrite
 from dpassay.cli.trace import trace
-from dpassay.cli.train import train
 from dpassay.cli.training import audit_training
 from dpassay.cli.utility import utility
 from dpassay.cli.verify import verify
@@ -46,15 +46,17 @@ GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
     "Judge a claim": (check, audit, trace, verify, audit_training, serve),
     "Published claims": (gallery, show, packages, reproduce),
     "Guarantees and noise": (calibrate.compose,),
-    "Text systems and private training": (train, rewrite, utility, reconstruct, corpus),
+    "Text systems and private training": (rewrite, utility, reconstruct, corpus),
 }
 for group, commands in GROUPS.items():
     for command in commands:
         app.command(rich_help_panel=group)(shared_options(command))
-for registered in calibrate.app.registered_commands:
-    if registered.callback is not None:
-        registered.callback = shared_options(registered.callback)
-app.add_typer(calibrate.app, name="calibrate", rich_help_panel="Guarantees and noise")
+PARTS = {"calibrate": (calibrate.app, "Guarantees and noise"), "train": (train.app, list(GROUPS)[-1])}
+for name, (part, group) in PARTS.items():
+    for registered in part.registered_commands:
+        if registered.callback is not None:
+            registered.callback = shared_options(registered.callback)
+    app.add_typer(part, name=name, rich_help_panel=group)
 
 OWN_ERROR = 70  # as sysexits.h has it
 

@@ -45,9 +45,10 @@ def verify(
 ) -> None:
     """Re-check a certificate with independent arithmetic, or replay a saved audit or trace.
 
-    An audit is replayed with the recorded seed, where the counts must be the same, and with a fresh one. A trace runs
-    its pair again with both. Nothing named in the file is started: a program, an address or a Python object must be
-    given again.
+    Of an audit, everything that its conclusion rests on is checked and printed: the inputs, the relation, the rule and
+    the error probability. It is replayed with the recorded seed, where the counts must be the same, and with a fresh
+    one. A trace runs its pair again with both. Nothing named in the file is started: a program, an address or a Python
+    object must be given again.
 
     The exit code is 0 if everything holds, 1 if something does not or a field cannot be read, and 2 if the file is none
     of these.

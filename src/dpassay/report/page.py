@@ -36,7 +36,7 @@ from dpassay.report.packages import Judged, cells, sections, summary
 from dpassay.report.proofs import proof_texts
 from dpassay.report.terminal import SIGNS, describe_witness, event_words
 from dpassay.report.trace_report import trace_shown
-from dpassay.trace.runner import TraceResult
+from dpassay.trace.result import TraceResult
 
 if TYPE_CHECKING:
     from dpassay.text.measurements import Row

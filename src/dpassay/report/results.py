@@ -12,7 +12,7 @@ from dpassay.errors import ClaimFileError, harmless
 
 if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
-    from dpassay.trace.runner import TraceResult
+    from dpassay.trace.result import TraceResult
 
 Level = Literal["error", "warning", "note", "none"]
 SEVERITY: tuple[Level, ...] = ("error", "warning", "note", "none")

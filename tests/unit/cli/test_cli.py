@@ -433,6 +433,43 @@ def test_a_composition_says_for_which_neighbours_it_holds(here, answers, words) 
     assert words in here("compose", *answers, "--dim", "1")[1]
 
 
+def test_a_group_may_expect_less(here) -> None:  # type: ignore[no-untyped-def]
+    _, out, _ = here("compose", "0.5,1e-6", "--group", "3", "--json")
+    found = strict(out)["group"]
+    assert found["size"] == 3
+    assert found["bound"] == {"epsilon": 1.5, "delta": pytest.approx(1e-6 * (1 + math.exp(0.5) + math.e))}
+    assert found["simple_bound"] == {"epsilon": 1.5, "delta": pytest.approx(3e-6 * math.e)}
+    _, out, _ = here("compose", "0.5,1e-6", "--group", "3")
+    assert "(1.5, 8.154845485377136e-06)-DP, by k*e^((k-1)*eps)*delta" in out
+    _, out, _ = here("compose", "0.5,1e-6", "--group", "40")
+    assert out.count("no guarantee by") == 2
+    _, out, _ = here("compose", "1,1e-3", "--delta", "1e-6", "--group", "2", "--json")
+    assert strict(out)["group"] == {"size": 2, "bound": None, "simple_bound": None}
+    for wrong in ("0", "-1", "1e7", "x", "1.5"):
+        code, out, err = here("compose", "1", "--group", wrong)
+        assert (code, out, "whole number" in err) == (2, "", True), err
+
+
+def test_parallel_answers_cost_the_largest(here) -> None:  # type: ignore[no-untyped-def]
+    code, out, _ = here("compose", "0.5 x 100", "1", "--parallel", "--delta", "0")
+    assert code == 0
+    assert "101 answers about disjoint parts of the data, each at delta 0\n" in out
+    assert "parallel composition  epsilon 1\n" in out
+    _, out, _ = here("compose", "0.5 x 100", "1", "--parallel", "--delta", "0", "--json")
+    assert strict(out)["parallel"] == {"lower": 1, "upper": 1}
+
+
+# The Rényi divergence of order ∞ is the max divergence, and bounding it by ε is ε-DP.
+@pytest.mark.parametrize(("epsilon", "code"), [("1", 0), ("0.9", 1)])
+def test_a_max_divergence_is_pure_dp(here, epsilon: str, code: int) -> None:  # type: ignore[no-untyped-def]
+    given = ("check", "--pipeline", "query(l1, 1) | laplace(1)", "--epsilon", epsilon, "--json")
+    found = [here(*given, *order) for order in ((), ("--order", "inf"), ("--order", "Infinity"))]
+    assert [one[0] for one in found] == [code] * 3
+    verdicts = [strict(one[1]) for one in found]
+    assert verdicts[0]["guarantee"] == verdicts[1]["guarantee"] == verdicts[2]["guarantee"]
+    assert here(*given, "--order", "inf", "--delta", "1e-6")[0] == 2
+
+
 def test_counts_are_seldom_monotone_when_a_record_is_replaced(here) -> None:  # type: ignore[no-untyped-def]
     given = ("check", "--pipeline", "query(linf, 1, monotone) | exponential(1)", "--dim", "3", "--epsilon", "1")
     assert "Replacing a record" not in here(*given)[1]
@@ -569,7 +606,7 @@ def test_an_interrupted_gallery_shows_what_it_has(here, tmp_path: Path, monkeypa
     monkeypatch.setattr(checking, "check", interrupted)
     code, out, err = here("gallery", "--html", str(page))
     assert code == 130
-    assert "2 of 69 claims are shown" in err
+    assert "2 of 77 claims are shown" in err
     assert "laplace-vector" in out
     assert not page.exists()
     monkeypatch.undo()
@@ -661,7 +698,7 @@ def test_reproduce(here, tmp_path: Path) -> None:  # type: ignore[no-untyped-def
     code, out, _ = here("reproduce")
     assert code == 0
     assert "sanity-check" in out
-    assert len(strict(here("reproduce", "--json")[1])) == 14
+    assert len(strict(here("reproduce", "--json")[1])) == 15
     where = ("--out", str(tmp_path / "made"), "--runs", "300")
     code, out, _ = here("reproduce", "sampled-laplace", *where)
     assert code == 0

@@ -107,7 +107,7 @@ def test_pairs_by_numpys_generator() -> None:
 
 def test_normal_pairs_by_their_curve() -> None:
     name, runs = "normal pairs by their curve", 200_000
-    curve, p_values = adept._normal_curve(), []
+    curve, p_values = adept.normal_curve(), []
     for dim in (8, 12, 16, 18, 20, 25, 32):
         low, high = curve[dim]
         found, _ = numba_pairs.count_beyond(key(2, dim), 0, runs, dim, "normal", CLIP)
