@@ -119,7 +119,7 @@ def test_products_of_long_losses_are_taken_in_pieces():
 
 
 def member(shape, kind="<f8", size=0):
-    """An array of this shape, it says, of which there are so many bytes."""
+    """A file whose header states this shape and whose data has `size` bytes."""
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(file, {"descr": kind, "fortran_order": False, "shape": shape})
     return file.getvalue() + bytes(size)

@@ -108,7 +108,7 @@ class DecisionRule:
         return f"based on {what}: {' and '.join(ends)}"
 
     def _where(self, threshold: float, side: int) -> str:
-        """When an input is named: by a number that the output has, or by the odds that were learnt."""
+        """The condition for naming an input: a threshold on the score or, if scores are log-odds, on the odds."""
         score = threshold * self.resolution
         if self.distinguisher.estimates_odds:
             odds = math.exp(min(abs(score), 700.0))

@@ -6,10 +6,12 @@ docs/proofs/poisson.md, points 4, 8 and 9.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from dpassay.core.numbers import INFINITY, ZERO, Number, exactly, iv, maximum, middle
+from dpassay.core.numbers import INFINITY, ZERO, Number, exactly, iv, maximum, middle, up
+from dpassay.core.roots import falling_root
 from dpassay.core.theorems import Theorem
 from dpassay.exact.after_noise import log_tail
 from dpassay.exact.loss_components import AtomLoss
@@ -20,6 +22,7 @@ from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pair import Pair
 from dpassay.pipeline.thresholds import Thresholds
 
+CLOSE = 1e-9  # the relative width of an ε that is found from its δ
 _OFFSETS = (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0)  # thresholds to try, in half gaps beyond the middle
 
 
@@ -201,13 +204,11 @@ class AbsentBound:
         return ZERO if before is None else (1 - iv.exp(epsilon) * (1 - self.rate)) * self.bound.delta(before)
 
     def epsilon(self, delta: Number) -> Number:
-        """By bisection, rounded down."""
-        low, high = 0.0, middle(-iv.log(1 - self.rate))
+        """Rounded down."""
         if self.delta(ZERO).a <= delta.b:
             return ZERO
-        for _ in range(50):
-            half = (low + high) / 2
-            low, high = (half, high) if self.delta(exactly(half)).a > delta.b else (low, half)
+        most = middle(-iv.log(1 - self.rate))
+        low, _ = falling_root(lambda e: _above(self.delta(exactly(e)).a, delta.b), 0.0, most, CLOSE)
         return exactly(low)
 
     epsilon_above = epsilon
@@ -267,6 +268,12 @@ def finite_part(loss: PrivacyLoss) -> Number:
     return total
 
 
+def _above(delta: Number, stated: Number) -> float:
+    """Above 0 if and only if δ > δ', and nearly linear in ε: it grows like ln δ above δ', and like δ below."""
+    apart = math.asinh(min(1e300, middle(delta / stated))) - math.asinh(1)
+    return max(apart, 1e-300) if delta > stated else min(apart, 0.0)
+
+
 @dataclass(frozen=True)
 class ReplacedBound:
     """A record replaced behind Poisson sampling, from bounds without sampling: docs/proofs/poisson.md, point 9.
@@ -298,17 +305,15 @@ class ReplacedBound:
         return self.rate * ((1 - share) * self.alone.delta(before) + share * self.apart.delta(before))
 
     def epsilon(self, delta: Number) -> Number:
-        """By bisection, rounded up."""
+        """Rounded up."""
         if self.delta(ZERO).b <= delta.a:
             return ZERO
-        low, high = 0.0, 1.0
-        while self.delta(exactly(high)).b > delta.a:
+        low, high, pure = 0.0, 1.0, up(self.pure)
+        while high < pure and self.delta(exactly(high)).b > delta.a:
             low, high = high, 2 * high
             if high > 1e9:
                 return self.pure
-        for _ in range(50):
-            half = (low + high) / 2
-            low, high = (low, half) if self.delta(exactly(half)).b <= delta.a else (half, high)
-        return iv.mpf([low, high])
+        high = min(high, pure)
+        return iv.mpf([*falling_root(lambda e: _above(self.delta(exactly(e)).b, delta.a), low, high, CLOSE)])
 
     epsilon_above = epsilon

@@ -139,7 +139,7 @@ def test_a_loss_of_several_draws_names_them() -> None:
     ],
 )
 def test_torch_that_refuses_to_run_in_a_copy_is_not_taken_for_the_code(said: str) -> None:
-    """It would tell the inputs apart if the code needs torch for one of them only."""
+    """Otherwise code that uses torch for one input only would be refuted by this error."""
     here = os.getpid()
 
     def code(x: float, rng: np.random.Generator) -> float:
