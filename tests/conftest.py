@@ -7,7 +7,6 @@ test's cases, and all of them with `--all`.
 
 import gc
 import os
-import zlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -26,6 +25,8 @@ if not Path("/proc/driver/nvidia").exists():  # before Triton is imported: kerne
 # more threads would only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+collect_ignore_glob = ["*conftest.py"]  # they have no doctests, and all of them the same name
 
 # Every run tries the same examples, and none fails because the machine is busy.
 settings.register_profile("suite", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -54,9 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if tiers.in_full:
         return
     for item in items:
-        trace = "quality" in item.path.parts and item.path.name.startswith("test_trace_")
-        third = not trace or zlib.crc32(item.nodeid.encode()) % 3 == 0  # of the programs that are traced
-        if not third or any(_left_out(item, **mark.kwargs) for mark in item.iter_markers("long")):
+        if any(_left_out(item, **mark.kwargs) for mark in item.iter_markers("long")):
             item.add_marker(pytest.mark.skip(reason="a long test: make test-all runs it"))
 
 
@@ -65,8 +64,6 @@ def _left_out(item: pytest.Item, every: int = 0, reduced: int = 0, full: int = 0
     multiple of `every`: each value occurs, wherever another list has as many."""
     if not every:
         return not reduced
-    if "quality" in item.path.parts:  # its tests take longest: half as many
-        every *= 2
     number, total = next(iter(item.callspec.indices.values())), 0  # type: ignore[attr-defined]
     for mark in reversed([*item.iter_markers("parametrize")]):  # the last list's place changes from case to case
         number, place = divmod(number, len(mark.args[1]))

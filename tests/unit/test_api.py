@@ -138,22 +138,22 @@ def test_the_interval_agrees_with_the_word(
 
 
 def test_what_holds() -> None:
-    verdict = check(ADEPT, epsilon=1, delta="1e-5", dim=32, C=1)
+    verdict = check(ADEPT, epsilon=1, delta="1e-5", dim=8, C=1)
     deltas = [delta for delta, _ in verdict.holds]
     assert deltas == [0, 1e-9, 1e-6, 1e-5, 1e-3]
     held = [interval.upper for _, interval in verdict.holds]
-    assert held[0] == pytest.approx(math.sqrt(32), rel=1e-14)
+    assert held[0] == pytest.approx(math.sqrt(8), rel=1e-14)
     assert held == sorted(held, reverse=True)
     for delta, interval in verdict.holds[:: 1 if tiers.in_full else 2]:
         claim = {"epsilon": outward(interval.upper, 1, 6), "delta": repr(delta)}  # as it is shown
-        assert check("clip(l2, 1) | laplace(2)", dim=32, **claim).word == "proven", delta
+        assert check("clip(l2, 1) | laplace(2)", dim=8, **claim).word == "proven", delta
 
 
 def test_theorems_and_sources_are_named() -> None:
     proven = check("clip(l1, 1) | laplace(2)", epsilon=1, dim=4)
     assert {Theorem.LAPLACE, Theorem.DIAMETERS, Theorem.ROUNDING} <= set(proven.theorems)
     assert proven.epsilon.upper_from in ("docs/proofs/laplace.md", "docs/proofs/worst-shift.md")
-    ball = check("clip(l2, 1) | laplace(2)", epsilon=5, delta="1e-6", dim=32)
+    ball = check("clip(l2, 1) | laplace(2)", epsilon=2.5, delta="1e-6", dim=8)
     assert Theorem.HOCKEY_STICK in ball.theorems
     assert {Theorem.SADDLEPOINT, Theorem.LEVELS} & set(ball.theorems)
     dropped = check("dropout(0.5) | encode | minmax | laplace(20)", epsilon=40, dim=768)

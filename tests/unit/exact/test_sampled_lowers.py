@@ -224,8 +224,8 @@ def test_both_orders_of_a_record_and_its_absence_count(low, high, rate):
 
 
 def test_what_absence_shows_in_several_steps():
-    shown = 3 * math.log(2 / (1 + math.exp(-3)))
-    verdict = check("poisson(0.5) | clamp(0, 3) | laplace(1) | clamp(-5, 0) | times(3)", epsilon=shown - 1e-6, dim=1)
+    shown = 2 * math.log(2 / (1 + math.exp(-3)))
+    verdict = check("poisson(0.5) | clamp(0, 3) | laplace(1) | clamp(-5, 0) | times(2)", epsilon=shown - 1e-6, dim=1)
     assert verdict.refuted
     assert verdict.epsilon.lower == pytest.approx(shown, rel=1e-9)
     assert verify(certify(verdict)).verdict == "refuted"

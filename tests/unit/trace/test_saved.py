@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tiers
 from dpassay.errors import InputError, MechanismError
 from dpassay.trace import verifying
 from dpassay.trace.saved import load_trace
@@ -228,7 +229,7 @@ def test_no_change_of_a_leaf_goes_unnoticed(subject: Any, tmp_path: Path, monkey
     leaves = list(every_leaf(data))
     assert len(leaves) > 35
     unnoticed = []
-    for leaf in leaves:
+    for leaf in leaves[:: 1 if tiers.in_full else 4]:
         other = changed(data, leaf)
         path.write_text(json.dumps(other))
         try:
