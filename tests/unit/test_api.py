@@ -1,6 +1,7 @@
 """From a claim to a verdict: what FACTS says of each, ties, edges, and intervals that agree with the verdict."""
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -149,11 +150,25 @@ def test_what_holds() -> None:
         assert check("clip(l2, 1) | laplace(2)", dim=8, **claim).word == "proven", delta
 
 
+def test_slow_bounds_are_used_where_the_others_do_not_decide() -> None:
+    """Tables of levels take seconds, and are narrower."""
+    ball: Any = {"delta": "1e-3", "dim": 8}
+    quick = check("clip(l2, 1) | laplace(2)", epsilon=1, **ball)
+    tight = check("clip(l2, 1) | laplace(2)", epsilon=1, **ball, tight=True)
+    assert quick.epsilon.upper <= 1.03 * quick.epsilon.lower
+    assert quick.epsilon.lower == tight.epsilon.lower < tight.epsilon.upper < quick.epsilon.upper
+    assert (Theorem.LEVELS in quick.theorems, Theorem.LEVELS in tight.theorems) == (False, True)
+    between = (tight.epsilon.upper + quick.epsilon.upper) / 2
+    decided = check("clip(l2, 1) | laplace(2)", epsilon=between, **ball)
+    assert decided.proven
+    assert Theorem.LEVELS in decided.theorems
+
+
 def test_theorems_and_sources_are_named() -> None:
     proven = check("clip(l1, 1) | laplace(2)", epsilon=1, dim=4)
     assert {Theorem.LAPLACE, Theorem.DIAMETERS, Theorem.ROUNDING} <= set(proven.theorems)
     assert proven.epsilon.upper_from in ("docs/proofs/laplace.md", "docs/proofs/worst-shift.md")
-    ball = check("clip(l2, 1) | laplace(2)", epsilon=2.5, delta="1e-6", dim=8)
+    ball = check("clip(l2, 1) | laplace(2)", epsilon=5, delta="1e-6", dim=32)
     assert Theorem.HOCKEY_STICK in ball.theorems
     assert {Theorem.SADDLEPOINT, Theorem.LEVELS} & set(ball.theorems)
     dropped = check("dropout(0.5) | encode | minmax | laplace(20)", epsilon=40, dim=768)

@@ -51,6 +51,9 @@ Samples = Annotated[
     int, typer.Option("--runs", help="In addition to the exact analysis, run the mechanism this often.")
 ]
 Seed = Annotated[int, typer.Option(help="Seed of the runs.")]
+Tight = Annotated[
+    bool, typer.Option("--tight", help="Narrow the interval as far as possible, where the claim is decided without it.")
+]
 Sampled = Annotated[bool, typer.Option("--sample", help="Also run the mechanism, or the --model, 100,000 times.")]
 
 
@@ -74,6 +77,7 @@ def check(
     sample: Sampled = False,
     runs: Samples = 0,
     seed: Seed = 0,
+    tight: Tight = False,
     vocabulary: VocabularyFile = None,
     words: FirstWords = None,
     unknown: Unknown = None,
@@ -99,6 +103,7 @@ def check(
       dpassay check adept --set C=2 --set dim=1024 --epsilon 2 --json
       dpassay check mine.toml
       dpassay check --python mymodule:measurement
+      dpassay check adept --delta 1e-6 --tight
       dpassay check adept --runs 10000
       dpassay check adept --model models/adept --sample
       dpassay check --model models/adept,mechanism=l1 --epsilon 10
@@ -141,7 +146,7 @@ def check(
     else:
         quiet = redirect_stdout(sys.stderr) if python is not None else nullcontext()  # hides what the object prints
         with working("checking"), quiet, failing():
-            options = {"neighbours": neighbours, "people": people, "runs": runs, "seed": seed, **given}
+            options = {"neighbours": neighbours, "people": people, "runs": runs, "seed": seed, "tight": tight, **given}
             verdict = judge(subject, parameters=values, **options)
     if verdict.expected and verdict.word != verdict.expected and name is not None and name.endswith(".toml"):
         print(f"not as expected: {verdict.word}, where the file expects {verdict.expected}", file=sys.stderr)

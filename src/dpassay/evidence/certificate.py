@@ -71,8 +71,10 @@ def certify(verdict: Verdict) -> Data:
 
 
 def deciding_step(verdict: Verdict) -> Data:
-    """The step of a certificate that decides a claim; where the verifier accepts none, an InputError says so."""
-    return next(_claim_and_writer(verdict)[1].bounds())
+    """The step that decides a claim, stated as weakly as possible: that is accepted at once. InputError if none is."""
+    _, writer = _claim_and_writer(verdict)
+    writer.strongest_first = False
+    return next(writer.bounds())
 
 
 def _claim_and_writer(verdict: Verdict) -> "tuple[Data, _Writer]":
@@ -198,6 +200,8 @@ def _searched(text: str, parameters: dict[str, Any], values: dict[str, Any]) -> 
 class _Writer:
     """Finds evidence for each statement of a verdict that the verifier accepts."""
 
+    strongest_first = True
+
     def __init__(self, verdict: Verdict, model: Model) -> None:
         self.verdict, self.guarantee, self.model = verdict, verdict.guarantee, model
         self.pipeline = verdict.mechanism
@@ -278,7 +282,7 @@ class _Writer:
             return
         options = list(lower_evidence(self.pipeline, self.profile, self.verdict.neighbours, epsilon, delta))
         value = epsilon if quantity == "epsilon" else delta
-        for less in _less(value, claimed if refutes else None):
+        for less in _less(value, claimed if refutes else None, self.strongest_first):
             ends = {"epsilon": enclosed(epsilon), "delta": enclosed(delta), quantity: point(less)}
             for option in options:
                 step = {"step": "lower", "quantity": quantity, **ends, **option}
@@ -352,7 +356,7 @@ class _OtherWriter(_Writer):
             return
         arguments = self.pipeline, self.profile, self.verdict.neighbours, guarantee
         options = list(other_lower_evidence(*arguments, value))
-        for less in _less(value, guarantee.value if refutes else None):
+        for less in _less(value, guarantee.value if refutes else None, self.strongest_first):
             stated = {**guarantee_data(guarantee), "value": point(less)}
             for option in options:
                 step = {"step": "lower", "guarantee": stated, **option}
@@ -369,13 +373,14 @@ class _OtherWriter(_Writer):
                 yield from self._at_most(repair.mechanism, profile, name, self.guarantee.value, ("0",))
 
 
-def _less(value: Number, claimed: Number | None) -> list[Number]:
+def _less(value: Number, claimed: Number | None, strongest_first: bool) -> list[Number]:
     """A lower bound and weaker ones; one that refutes a claim stays above it."""
     weaker = [value * (1 - iv.mpf(slack)) if value.b < INFINITY else value for slack in ("1e-33", *_WEAKER[1:])]
     if claimed is None:
         return weaker
     least = (claimed * (1 + 2 * TIE)).b
-    return [less for less in (*weaker, iv.mpf((claimed * (1 + 3 * TIE)).b)) if less.a > least]
+    found = [less for less in (*weaker, iv.mpf((claimed * (1 + 3 * TIE)).b)) if less.a > least]
+    return found if strongest_first else found[::-1]
 
 
 def _accepted(model: Model, step: Data, parts: int = 1) -> bool:

@@ -1,7 +1,7 @@
 """What is known about a mechanism's loss: the losses of real pairs from below, bounds for all pairs from above."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpassay.core.guarantee import Guarantee
 from dpassay.core.numbers import INFINITY, ONE, TIE, ZERO, Number, between, down, maximum, minimum
@@ -83,6 +83,12 @@ class PrivacyProfile:
     def epsilon_above(self, delta: Number) -> Number:
         """An upper bound on ε at a δ > 0, quickly."""
         return minimum(INFINITY, *(bound.epsilon_above(delta) for bound in self.uppers))
+
+    @property
+    def quick(self) -> "PrivacyProfile":
+        """The same without upper bounds that take seconds; itself if it has none, or no others."""
+        rest = tuple(bound for bound in self.uppers if bound.theorem is not Theorem.LEVELS)
+        return replace(self, uppers=rest) if 0 < len(rest) < len(self.uppers) else self
 
     @property
     def least_delta(self) -> float:

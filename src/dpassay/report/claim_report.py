@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
-from dpassay.api import check, glance
+from dpassay.api import check
 from dpassay.audit.runner import audit
 from dpassay.claims.claim import Claim, System
+from dpassay.claims.judge import glance
 from dpassay.claims.registry import REGISTRY, SYSTEMS
 from dpassay.core.guarantee import MetricDP
 from dpassay.core.interval import Interval

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from dpassay.api import glance
+from dpassay.claims.judge import glance
 from dpassay.claims.registry import REGISTRY
 from dpassay.core.numbers import middle
 from dpassay.pipeline.stages.bits import BitNoise

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dpassay.api import glance
+from dpassay.claims.judge import glance
 from dpassay.claims.registry import REGISTRY
 from dpassay.core.guarantee import make_guarantee
 from dpassay.core.interval import Interval

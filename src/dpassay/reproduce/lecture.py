@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.api import glance
+from dpassay.claims.judge import glance
 from dpassay.claims.registry import REGISTRY
 from dpassay.core.guarantee import make_guarantee
 from dpassay.core.normal import gaussian_sigma

@@ -17,7 +17,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from dpassay.api import glance
+from dpassay.claims.judge import glance
 from dpassay.claims.registry import REGISTRY
 from dpassay.compute.executors import Executor, cores, make_executor
 from dpassay.errors import InputError

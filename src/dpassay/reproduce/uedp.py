@@ -3,8 +3,8 @@
 import math
 from typing import Any
 
-from dpassay.api import glance
 from dpassay.claims.claim import Claim
+from dpassay.claims.judge import glance
 from dpassay.claims.registry import REGISTRY
 from dpassay.core.interval import Interval
 from dpassay.reproduce.result import COLOURS, DASHES, MARKS, Comparison, Options, Result, label

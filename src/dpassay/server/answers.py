@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from dpassay.api import check, glance
+from dpassay.api import check
 from dpassay.claims.claim import Claim
+from dpassay.claims.judge import glance
 from dpassay.claims.registry import SYSTEMS, find
 from dpassay.core.guarantee import ApproxDP, PureDP, epsilon_delta
 from dpassay.core.interval import outward

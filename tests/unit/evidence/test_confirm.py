@@ -5,8 +5,8 @@ import math
 import pytest
 
 from dpassay import MetricDP, certify, check, verify
-from dpassay.api import glance
 from dpassay.claims.claim import Claim
+from dpassay.claims.judge import glance
 from dpassay.evidence.verifier import examine
 from forging import block, claim, exactly, lower, sealed, upper
 
