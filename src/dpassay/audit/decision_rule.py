@@ -192,12 +192,12 @@ def _of_rare_events(
 ) -> DecisionRule | None:
     """A rule from all runs, since every rare event there is counts.
 
-    What it is expected to achieve is what one from either half achieves on the other.
+    What it is expected to achieve is what one from either half achieves on the other. That no run contradicts the
+    events of all runs is no evidence: a rule that expects to be always right loses everything if it is not.
     """
     found = Exclusive.cross_fit(TrainingSet(tuple(everything), inputs))
     rule = None if found is None else with_thresholds(*found, hypothesis)
-    # No run contradicts the events of all runs, unlike some of those of one half.
-    return None if rule is None else replace(rule, right=max(1, rule.right), wrong=0)
+    return None if rule is None else replace(rule, right=max(1, rule.right))
 
 
 def _clearly_better(rule: DecisionRule, best: DecisionRule | None) -> bool:
