@@ -1,7 +1,8 @@
 """All benchmarks, with a description of the machine; writes docs/benchmarks.md and the scaling figure.
 
-`python benchmarks/run.py [--all]`. Without --all the audits of the classic algorithms are left out, which take about
-half an hour. GPU measurements are taken from benchmarks/recorded, where `gpu.py` wrote them.
+`python benchmarks/run.py [--all] [--only SECTION]`. Without --all the audits of the classic algorithms are left out,
+which take about half an hour. With --only one of the later sections is measured, and replaced on the page. GPU
+measurements are taken from benchmarks/recorded, where `gpu.py` wrote them.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from typing import Any
 
 import audits
 import losses
+import power
 import runs_to_refute
 import sampled_gaussian
 import scale
@@ -48,6 +50,7 @@ for noisy max 1.
 - *p*: for right algorithms the least p-value of all seeds against the true ε.
 - *seconds*: of one audit; those of seeds 1000, 1001, … were measured while the machine did other work."""
 OTHERS = {
+    "power": power.main,
     "runs to refute": runs_to_refute.main,
     "startup": startup.main,
     "losses": losses.main,
@@ -135,11 +138,34 @@ def _seeds(rows: dict[str, dict[str, Any]]) -> str:
     return "; ".join([*parts, f"{rest}, {rest + 1}, …{' for the others' * bool(parts)}"])
 
 
+def section(name: str) -> list[str]:
+    """A heading and what a benchmark printed."""
+    print(f"\n{name}")
+    with redirect_stdout(Tee()) as said:
+        OTHERS[name]()
+    text = said.getvalue().strip()
+    return [f"## {name.capitalize()}", text if "|---" in text else f"```\n{text}\n```"]
+
+
+def replace_section(name: str) -> None:
+    """Measure one section of the page again, or add it before "Runs to refute"."""
+    before, *sections = PAGE.read_text(encoding="utf-8").split("\n## ")
+    new = "\n\n".join(section(name)).removeprefix("## ") + "\n"
+    titles = [some.partition("\n")[0] for some in sections]
+    place = titles.index(name.capitalize()) if name.capitalize() in titles else titles.index("Runs to refute")
+    sections[place : place + (name.capitalize() in titles)] = [new]
+    PAGE.write_text("\n## ".join([before, *sections]), encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", action="store_true", help="also the audits of the classic algorithms")
+    parser.add_argument("--only", choices=OTHERS, help="measure this section again, and leave the others as they are")
     given = parser.parse_args()
     sys.argv[1:] = []
+    if given.only:
+        replace_section(given.only)
+        return
     intro = "Written by `make bench`. Ratios are measured in one run, on this machine:"
     parts = ["# Benchmarks", f"{intro} {machine()}."]
     print(machine())
@@ -150,12 +176,15 @@ def main() -> None:
     parts += [f"Seconds of the sanity check's runs by kernels, both axes logarithmic. Slopes: {slopes}."]
     parts += ["## On a GPU", recorded(), "## Audits of classic algorithms", classics()]
     print("\n\n".join(parts[2:]))
-    for name in ("runs to refute", "startup", "losses", "sampled gaussian", *(["audits"] if given.all else [])):
-        print(f"\n{name}")
-        with redirect_stdout(Tee()) as said:
-            OTHERS[name]()
-        text = said.getvalue().strip()
-        parts += [f"## {name.capitalize()}", text if "|---" in text else f"```\n{text}\n```"]
+    for name in (
+        "power",
+        "runs to refute",
+        "startup",
+        "losses",
+        "sampled gaussian",
+        *(["audits"] if given.all else []),
+    ):
+        parts += section(name)
     PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     print(f"\nwritten to {PAGE} and {FIGURE}")
 

@@ -31,7 +31,7 @@ FAR_SPREADS = 4.0  # the logistic curve keeps rising so much farther out
 SURE = 0.95  # proportion of its observed log-odds that a rule must be expected to keep
 ONE_SIDED = 0.8  # weight of a rule that only ever names one input: on few runs it looks better than it is
 MOST_FITTED = 1 << 15  # runs of each input that distinguishers other than those of rare events are fitted to
-RARE_FROM = 1 << 13  # runs that showed nothing else, from which on rare events are tried without further evidence
+RARE_FROM = 1 << 13  # runs that showed nothing else, from which on rare events are tried unless other runs contradict
 NOTHING_GAINED = 1e-8  # the expected power of a rule that is expected to gain nothing is below
 LARGEST_SCORES, SMALLEST_RESOLUTION = 1e300, 1e-300
 AS_GOOD = 0.97  # a distinguisher that costs more must leave cheaper ones below this share of its expected power
@@ -183,6 +183,7 @@ def learn(
     if custom is None and distributions is None and bits != "only" and len(everything) == 2:
         rule = _of_rare_events(everything, tuple(inputs), hypothesis)
         late = sum(map(len, everything)) >= RARE_FROM and (best is None or best.expected_power < NOTHING_GAINED)
+        late = late and rule is not None and rule.right > rule.wrong * math.exp(min(hypothesis.epsilon, 700.0))
         best = rule if rule is not None and (late or _clearly_better(rule, best)) else best
     return best
 
@@ -192,12 +193,12 @@ def _of_rare_events(
 ) -> DecisionRule | None:
     """A rule from all runs, since every rare event there is counts.
 
-    What it is expected to achieve is what one from either half achieves on the other.
+    What it is expected to achieve is what one from either half achieves on the other. That no run contradicts the
+    events of all runs is no evidence: a rule that expects to be always right loses everything if it is not.
     """
     found = Exclusive.cross_fit(TrainingSet(tuple(everything), inputs))
     rule = None if found is None else with_thresholds(*found, hypothesis)
-    # No run contradicts the events of all runs, unlike some of those of one half.
-    return None if rule is None else replace(rule, right=max(1, rule.right), wrong=0)
+    return None if rule is None else replace(rule, right=max(1, rule.right))
 
 
 def _clearly_better(rule: DecisionRule, best: DecisionRule | None) -> bool:

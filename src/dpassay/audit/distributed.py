@@ -137,7 +137,7 @@ def _handed_out(
             yield replace(packed, keeping=_some_room(experiment, kept), until=moment_of_the_end())
 
     drew: dict[str, str] = {}  # the first outputs, and who drew them
-    answers = executor.map(run_batch, batches(), check_time)
+    answers = executor.map(run_batch, batches(), check_time, redo=experiment.repeatable)
     with closing(answers):  # type: ignore[type-var]
         for answer in answers:
             sent = under_way.pop(0)

@@ -70,6 +70,7 @@ class Experiment:
     device: str = "cpu"  # where kernels compute
     unknown: Unknown = "refuse"  # how outputs of unknown types are read
     anywhere: bool = False  # whether every vector is an input, as answers of queries are
+    repeatable: bool = True  # whether a run that was lost with its worker gives the same output if it is made again
 
     def farther(self, factor: int) -> Experiment | None:
         """The same experiment with inputs `factor` times as far apart, where such inputs exist.

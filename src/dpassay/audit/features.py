@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.leaves import Leaves, is_value
+from dpassay.audit.leaf_dict import Leaves
+from dpassay.audit.leaves import is_value
 from dpassay.audit.outputs import LONGEST, Array, Outputs, as_row, kind_of, shape_name
 
 MOST_COPIED = 8  # inputs whose copies are searched for

@@ -9,14 +9,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpassay.audit.leaf_dict import Leaves, written
 from dpassay.audit.leaf_views import INDEX, View, columns
-from dpassay.audit.leaves import ROOT, Leaves, exact, written
+from dpassay.audit.leaves import ROOT, exact
 from dpassay.audit.outputs import Array, Outputs, part
 
 SCREENED, SCREENED_VECTORS = 512, 128  # outputs of each input examined; plain vectors must be fast
@@ -57,14 +58,17 @@ class Found:
 def found_in(outputs: Sequence[Outputs]) -> Found:
     """Look through the first outputs of each input."""
     found = Found([part(side, 0, SCREENED).leaves for side in outputs])
-    kinds: dict[str, set[type]] = {}
-    times = Counter(path for side in found.sides for leaves in side for path in leaves)
+    times = Counter(chain.from_iterable(leaves for side in found.sides for leaves in side))
+    kinds: dict[str, set[type]] = {path: set() for path, often in times.items() if often >= FEWEST_TIMES}
     for side in found.sides:
         for leaves in side:
             for path, leaf in leaves.items():
-                if times[path] < FEWEST_TIMES:
+                types = kinds.get(path)
+                if types is None:
                     continue  # such as a member of a set that is never the same
-                kinds.setdefault(path, set()).add(type(leaf))
+                types.add(type(leaf))
+                if type(leaf) is str or type(leaf) is float:  # most of them
+                    continue
                 if isinstance(leaf, np.ndarray):
                     found.rows[path] = max(found.rows.get(path, 0), len(leaf))
                 elif path not in found.offsets and isinstance(leaf, int) and not exact(leaf):

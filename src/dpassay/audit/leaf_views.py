@@ -12,7 +12,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.leaves import MOST_MEMBERS, ROOT, Leaves, canonical, element, exact, written
+from dpassay.audit.leaf_dict import Leaves, canonical, once, written
+from dpassay.audit.leaves import EXACT, MOST_MEMBERS, ROOT, element, exact
 from dpassay.audit.outputs import LONGEST, Array, Outputs, as_row
 
 Look: TypeAlias = Literal["numbers", "values", "text", "difference", "sum", "whole", "repeats", "code points"]
@@ -151,10 +152,14 @@ def without_fractions(outputs: Outputs) -> Outputs:
         return Outputs(_whole(outputs.numbers))
     vectors = [as_row(item) for item in outputs.items]
     shown = [
-        canonical({path: _whole(leaf) for path, leaf in leaves.items()}) if vector is None else _whole(vector)
+        once(leaves, _whole_text, leaves) if vector is None else _whole(vector)
         for vector, leaves in zip(vectors, outputs.leaves, strict=True)
     ]
     return Outputs(None, shown)
+
+
+def _whole_text(leaves: Leaves) -> str:
+    return canonical({path: _whole(leaf) for path, leaf in leaves.items()})
 
 
 def partly_whole(outputs: Outputs) -> bool:
@@ -192,19 +197,41 @@ def columns(leaves: Sequence[Leaves], paths: Sequence[str], offsets: Sequence[in
     places = [(*base_of(path), j, path, offsets[j] if offsets else 0) for j, path in enumerate(paths)]
     for _, group in groupby(places, key=lambda place: (place[0], "" if place[0] else place[3])):
         several = list(group)
+        if not several[0][0]:
+            for _, _, j, path, offset in several:
+                rows[:, j] = _column(leaves, path, offset)
+            continue
         base, entries = several[0][0], np.array([place[1] for place in several])
         into = np.array([place[2] for place in several])
         for i, found in enumerate(leaves):
-            row = found.get(base) if base else None
+            row = found.get(base)
             if isinstance(row, np.ndarray):
                 there = entries < len(row)
                 rows[i, into[there]] = row[entries[there]]
                 continue
             for _, _, j, path, offset in several:
-                leaf = found.get(path)
-                if leaf is not None:
-                    rows[i, j] = number(leaf, offset)
+                rows[i, j] = _number_at(found, path, offset)
     return rows
+
+
+def _column(leaves: Sequence[Leaves], path: str, offset: int) -> Sequence[float | None]:
+    """The numbers at one path; None and NaN mean that there is none."""
+    column = [found.get(path) for found in leaves]
+    if not offset and _AS_THEY_ARE.issuperset(map(type, column)) and all(map(_small, column)):
+        return column
+    return [_number_at(found, path, offset) for found in leaves]
+
+
+_AS_THEY_ARE = {float, int, bool, type(None)}
+
+
+def _small(leaf: Any) -> bool:
+    return type(leaf) is not int or -EXACT <= leaf <= EXACT
+
+
+def _number_at(found: Leaves, path: str, offset: int) -> float:
+    leaf = found.get(path)
+    return leaf if type(leaf) is float and not offset else math.nan if leaf is None else number(leaf, offset)
 
 
 def columns_of_array(numbers: Array, paths: Sequence[str]) -> Array:

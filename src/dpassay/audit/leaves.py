@@ -11,17 +11,15 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from dpassay.audit.leaf_dict import Leaves, canonical
 from dpassay.audit.options import Unknown
 from dpassay.errors import MechanismError
 from dpassay.pipeline.mechanism import Failure
-
-Leaves: TypeAlias = dict[str, Any]
 
 ROOT = "output"
 EXACT = 2**53  # up to here every integer is a float
@@ -36,7 +34,7 @@ class Walk:
     """One output being taken apart."""
 
     unknown: Unknown = "refuse"
-    found: Leaves = field(default_factory=dict)
+    found: Leaves = field(default_factory=Leaves)
     deep: int = 0
 
     def put(self, path: str, leaf: Any) -> None:
@@ -134,25 +132,6 @@ def shown_key(key: Any) -> str:
 @lru_cache(maxsize=1 << 12)
 def _quoted(key: str) -> str:
     return json.dumps(key, ensure_ascii=False)
-
-
-def canonical(found: Leaves) -> str:
-    """All leaves as one text: equal outputs have equal texts, whatever the order of their sets and keys."""
-    kept = sorted(f"{path}: {written(leaf)}" for path, leaf in found.items() if not path.startswith("list("))
-    return "{" + ", ".join(kept) + "}"
-
-
-def written(leaf: Any) -> str:
-    """A leaf as text; different leaves have different texts."""
-    if type(leaf) is str or type(leaf) is float:  # most of them
-        return repr(leaf)
-    if isinstance(leaf, np.ndarray):
-        return "[" + ", ".join(map(repr, leaf.tolist())) + "]"
-    if isinstance(leaf, int):
-        return hex(leaf)
-    if isinstance(leaf, Fraction):
-        return f"{leaf.numerator:x}/{leaf.denominator:x}"
-    return repr(leaf)
 
 
 def element(found: Leaves, path: str) -> Any:
@@ -338,9 +317,21 @@ def _set(walk: Walk, path: str, item: Iterable[Any]) -> None:
 
 def _mapping(walk: Walk, path: str, item: Mapping[Any, Any]) -> None:
     walk.named(path, item)
-    sequence(walk, f"list({path})", list(item))
-    for key in item:
+    keys = tuple(item)
+    if all(type(key) is str for key in keys):
+        walk.found |= _of_names(path, keys)
+    else:
+        sequence(walk, f"list({path})", list(keys))
+    for key in keys:
         walk.read(f"{path}[{shown_key(key)}]", item[key])
+
+
+@lru_cache(maxsize=1 << 10)
+def _of_names(path: str, names: tuple[str, ...]) -> Leaves:
+    """What the keys of a mapping tell, if all are texts: outputs of one form have the same."""
+    walk = Walk()
+    sequence(walk, f"list({path})", list(names))
+    return walk.found
 
 
 def attributes(walk: Walk, path: str, item: Any, names: Iterable[str]) -> None:

@@ -6,18 +6,19 @@ A batch of numbers of one shape stays an array, and text stays text. Everything 
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.leaves import EXACT, Leaves, canonical, exact, is_value, leaves_of, rounded_by_floats
+from dpassay.audit.keys import row_keys, text_key
+from dpassay.audit.leaf_dict import Leaves, canonical, once
+from dpassay.audit.leaves import EXACT, exact, is_value, leaves_of, rounded_by_floats
 from dpassay.audit.options import Unknown
 from dpassay.errors import InputError
 from dpassay.pipeline.mechanism import Failure
@@ -85,18 +86,21 @@ class Outputs:
 
     @cached_property
     def _vectors(self) -> list[Array | None]:
-        return [_numbers_in(row) for row in self.rows()]
+        rows = self.rows()
+        apart = self.apart or [None] * len(rows)
+        return [once(known, _numbers_in, x) for x, known in zip(rows, apart, strict=True)]
 
     def keys(self) -> Keys:
         """A 64-bit key for each output, the same in every process: equal outputs have equal keys."""
         if self.numbers is not None:
-            return _row_keys(self.numbers)
+            return row_keys(self.numbers)
         return self._item_keys
 
     @cached_property
     def _item_keys(self) -> Keys:
         apart = self.apart or [None] * len(self.items)
-        return np.array([_key(x, known) for x, known in zip(self.items, apart, strict=True)], dtype=np.uint64)
+        keys = [once(known, _key, x, known) for x, known in zip(self.items, apart, strict=True)]
+        return np.array(keys, dtype=np.uint64)
 
     @property
     def kind(self) -> str:
@@ -114,7 +118,7 @@ class Outputs:
     @cached_property
     def _item_texts(self) -> list[str]:
         apart = self.apart or [None] * len(self.items)
-        return [_texts_in(x, known or {}) for x, known in zip(self.items, apart, strict=True)]
+        return [once(known, _texts_in, x, known or {}) for x, known in zip(self.items, apart, strict=True)]
 
     @property
     def fractional(self) -> bool:
@@ -298,7 +302,11 @@ def _numbers_in(item: Any) -> Array | None:
     vector = _vector(item)
     if vector is not None or not isinstance(item, dict | list | tuple):
         return vector
-    found = [v for v in map(_vector, _leaves(item, (*_NUMBERS, np.ndarray))) if v is not None]
+    there = _leaves(item, (*_NUMBERS, np.ndarray))
+    if set(map(type, there)) <= _PLAIN_NUMBERS:  # the same as below, in a third of the time
+        plain = [float(entry) for entry in there if type(entry) is not int or exact(entry)]
+        return np.array(plain) if plain else None
+    found = [v for v in map(_vector, there) if v is not None]
     return np.concatenate(found) if found else None
 
 
@@ -319,11 +327,18 @@ def _leaves(item: Any, kinds: Any, depth: int = 4) -> list[Any]:
     return found[:LONGEST]
 
 
-def _texts_in(item: Any, apart: Leaves) -> str:
+def _texts_in(item: Any, apart: Mapping[str, Any]) -> str:
     if isinstance(item, Failure) or (isinstance(item, str) and not isinstance(item, Enum)):
         return item.told if isinstance(item, Failure) else item
-    texts = (leaf for path, leaf in apart.items() if isinstance(leaf, str) and is_value(path))
-    return "" if _vector(item) is not None else " ".join(texts)
+    if _vector(item) is not None:
+        return ""
+    return " ".join(apart[path] for path in _values(tuple(apart)) if isinstance(apart[path], str))
+
+
+@lru_cache(maxsize=1 << 10)
+def _values(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of some paths that lead to values. Outputs of one form have the same."""
+    return tuple(filter(is_value, paths))
 
 
 def _length(item: Any) -> float:
@@ -365,35 +380,15 @@ def kind_of(item: Any) -> str:
 
 
 _KINDS = {"b": "bool", "i": "int", "u": "int"}
-_ODD = np.uint64(0x9E3779B97F4A7C15)
-
-
-def _row_keys(matrix: Array) -> Keys:
-    """Mix the bit patterns of each row; −0.0 and 0.0 differ, as do NaN and numbers."""
-    bits = matrix.view(np.uint64)
-    keys = np.full(len(bits), np.uint64(bits.shape[1]), dtype=np.uint64)
-    for j in range(min(bits.shape[1], LONGEST)):
-        keys ^= bits[:, j]
-        keys *= _ODD
-        keys ^= keys >> np.uint64(29)
-    for start in range(LONGEST, bits.shape[1], LONGEST):  # many together, each with its own factor
-        some = bits[:, start : start + LONGEST]
-        factors = np.arange(2 * start + 1, 2 * (start + some.shape[1]), 2, dtype=np.uint64) * _ODD
-        keys ^= ((some ^ (some >> np.uint64(29))) * factors).sum(axis=1, dtype=np.uint64)
-        keys *= _ODD
-        keys ^= keys >> np.uint64(29)
-    return keys
 
 
 def _key(item: Any, apart: Leaves | None) -> int:
+    if type(item) is str and apart is None:
+        return text_key(f"text\0{item!r}")  # as below
     vector = _vector(item)
     if vector is not None:
-        return int(_row_keys(vector[None, :])[0])
+        return int(row_keys(vector[None, :])[0])
     if apart is not None:
-        return _hashed(canonical(apart))
+        return text_key(canonical(apart))
     text = item.kind if isinstance(item, Failure) else repr(str(item) if isinstance(item, str) else item)
-    return _hashed(f"{kind_of(item)}\0{text}")
-
-
-def _hashed(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+    return text_key(f"{kind_of(item)}\0{text}")

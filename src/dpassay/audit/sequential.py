@@ -257,16 +257,19 @@ def _counted(experiment: Experiment, game: Game, tasks: Iterator[Task], run_task
 
     A task that the mechanism aborted is not run again with the same coins: outputs that do not abort it would become
     too frequent. The next task has other coins; if δ > 0, all guesses of this one count as wrong. The same applies to
-    tasks in progress when the time is over, or at Ctrl-C, which is pressed when something hangs; unless the seed gives
-    the same outputs again. For a process that was killed see `Game.restart` (docs/proofs/anytime.md, point 10).
+    tasks in progress when the time is over, at Ctrl-C, which is pressed when something hangs, or when a worker dies,
+    which ends the audit; unless the seed gives the same outputs again. For a process that was killed see
+    `Game.restart` (docs/proofs/anytime.md, point 10).
     """
     under_way: deque[Task] = deque()
+    experiment = experiment if game.replays else replace(experiment, repeatable=False)
     outcomes = run_tasks(experiment, game.rounds[-1], _noted(tasks, under_way, game), game.kept)
     with closing(outcomes):  # type: ignore[type-var]
         try:
             for task, outcome in outcomes:
                 if isinstance(outcome, MechanismError):
                     _lose(experiment, game, [task])
+                    under_way.clear()  # the others may be made again: what ended this one does not depend on them
                     raise outcome
                 current = game.rounds[-1]
                 game.runs += task.size  # first, so that an interruption in between only leaves a task to be run again
@@ -274,7 +277,7 @@ def _counted(experiment: Experiment, game: Game, tasks: Iterator[Task], run_task
                 under_way.popleft()
                 yield game
                 check_time()
-        except (KeyboardInterrupt, OutOfTime):
+        except (KeyboardInterrupt, OutOfTime, MechanismError):
             _lose(experiment, game, [] if game.replays else under_way)
             raise
 

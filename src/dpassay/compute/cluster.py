@@ -23,8 +23,12 @@ WAITING = "no workers are left at {}: waiting {:g} seconds for one; Ctrl-C keeps
 LEFT = "all workers of the cluster at {0} have left: start some with 'dask worker {0}', and try again"
 
 
+class Repeated(Exception):
+    """Dask began a task again whose worker had died, although it may be begun only once."""
+
+
 class Cluster(Ahead):
-    """The workers of a Dask cluster. Dask redoes what a worker was doing when it died."""
+    """The workers of a Dask cluster. Dask redoes what a worker was doing when it died, unless it is told not to."""
 
     chances = 1  # Dask has tried an item on several workers before it reports a loss
 
@@ -33,7 +37,8 @@ class Cluster(Ahead):
             from distributed import Client, KilledWorker
         except ImportError:
             raise InputError("a cluster needs Dask, which is not installed: pip install 'dpassay[cluster]'") from None
-        self.address, self.lost, self.counted = address, (KilledWorker,), (0, 0.0)
+        self.address, self.lost, self.counted = address, (KilledWorker, Repeated), (0, 0.0)
+        self.marked: set[str] = set()  # tasks that may be begun only once
         self.levels = {name: logging.getLogger(name).level for name in ("distributed", "distributed.client")}
         _set_levels(dict.fromkeys(self.levels, logging.CRITICAL))  # what matters is reported here instead
         self.client = Client.__new__(Client)
@@ -63,16 +68,21 @@ class Cluster(Ahead):
         """If all workers have left, work is kept ready for one that may come."""
         return max(1, self.there())
 
-    def submit(self, function: Callable[[Any], Any], item: Any) -> Any:
+    def submit(self, function: Callable[[Any], Any], item: Any, redo: bool = True) -> Any:
+        begin = function if redo else partial(only_once, function)
         with self._in_touch():
-            return self.client.submit(partial(told, function, __version__), item, pure=False)
+            future = self.client.submit(partial(told, begin, __version__), item, pure=False)
+        self.marked |= set() if redo else {future.key}
+        return future
 
     def wait(self, future: Any, check: Check = None) -> Any:
         """The result, as long as there are workers; if a worker leaves with a result, it is redone."""
         look = self.lookout()
         while True:
             try:
-                return future.result(timeout=2 * COUNTED)
+                result = future.result(timeout=2 * COUNTED)
+                self._unmark([future])
+                return result
             except (OSError, RuntimeError, CancelledError) as error:
                 if future.status == "error":  # the function's own
                     raise future.exception() from None
@@ -101,6 +111,14 @@ class Cluster(Ahead):
         with suppress(Exception):
             if futures:
                 self.client.cancel(futures, force=True)
+        self._unmark(futures)
+
+    def _unmark(self, futures: list[Any]) -> None:
+        """Let the scheduler forget that these tasks were begun."""
+        for key in self.marked.intersection(future.key for future in futures):
+            self.marked.remove(key)
+            with suppress(Exception):
+                _begun(key, self.client).clear()
 
     @contextmanager
     def _in_touch(self) -> Iterator[None]:
@@ -116,6 +134,26 @@ class Cluster(Ahead):
         with suppress(Exception):  # the work is done, and it does not matter if the scheduler is gone
             self.client.close(timeout=FAREWELL)
         _set_levels(self.levels)
+
+
+def only_once(function: Callable[[Any], Any], item: Any) -> Any:
+    """The function's result, on a worker; `Repeated` if a worker began this task before, and died or lost the result.
+
+    The scheduler remembers that the task was begun, before the function is called.
+    """
+    from distributed import get_worker
+
+    begun = _begun(get_worker().get_current_task())
+    if begun.is_set():
+        raise Repeated
+    begun.set()
+    return function(item)
+
+
+def _begun(key: str, client: Any = None) -> Any:
+    from distributed import Event
+
+    return Event(f"dpassay began {key}", client)
 
 
 def _set_levels(levels: dict[str, int]) -> None:

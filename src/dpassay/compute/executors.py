@@ -1,7 +1,8 @@
 """Where work runs: this process, its threads, local processes, or a Dask cluster. Results come back in order.
 
 An executor takes an importable function and items that are plain data. It works a few items ahead. Results are in the
-order of the items unless asked otherwise, so they do not depend on who did what. A dead worker's items are redone.
+order of the items unless asked otherwise, so they do not depend on who did what. A dead worker's items are redone,
+unless they may not be.
 """
 
 from __future__ import annotations
@@ -35,17 +36,28 @@ DIED = (
     "{} workers died at the same piece of work: the mechanism ends its process, or needs more memory than is "
     "available; or a script that uses workers lacks the line: if __name__ == '__main__':"
 )
+NOT_REDONE = (
+    "a worker died. Its runs are not repeated: the mechanism has randomness of its own, so only runs in which no "
+    "worker dies would be counted. If the mechanism ends its process, let it raise an exception instead, which counts "
+    "as an output; if it needs more memory than is available, use fewer workers"
+)
 
 
 class Executor(Protocol):
     """Who does the work."""
 
     def map(
-        self, function: Callable[[Item], Result], items: Iterable[Item], check: Check = None, ordered: bool = True
+        self,
+        function: Callable[[Item], Result],
+        items: Iterable[Item],
+        check: Check = None,
+        ordered: bool = True,
+        redo: bool = True,
     ) -> Iterator[Result]:
         """The results of all items, in order or as they are finished; items are taken only a little ahead of time.
 
-        `check` is called regularly while waiting for a result; an exception from it ends the waiting.
+        `check` is called regularly while waiting for a result; an exception from it ends the waiting. Without `redo`
+        no item is begun twice: a worker that dies ends the work with a `MechanismError`.
         """
 
     def describe(self) -> str:
@@ -63,7 +75,12 @@ class InProcess:
     """
 
     def map(
-        self, function: Callable[[Item], Result], items: Iterable[Item], check: Check = None, ordered: bool = True
+        self,
+        function: Callable[[Item], Result],
+        items: Iterable[Item],
+        check: Check = None,
+        ordered: bool = True,
+        redo: bool = True,
     ) -> Iterator[Result]:
         return (function(item) for item in items)
 
@@ -84,7 +101,7 @@ class Ahead:
         """How many workers there are now."""
         raise NotImplementedError
 
-    def submit(self, function: Callable[[Any], Any], item: Any) -> Any:
+    def submit(self, function: Callable[[Any], Any], item: Any, redo: bool = True) -> Any:
         """Submit one item and return its future."""
         raise NotImplementedError
 
@@ -121,7 +138,12 @@ class Ahead:
         return done[0]
 
     def map(
-        self, function: Callable[[Item], Result], items: Iterable[Item], check: Check = None, ordered: bool = True
+        self,
+        function: Callable[[Item], Result],
+        items: Iterable[Item],
+        check: Check = None,
+        ordered: bool = True,
+        redo: bool = True,
     ) -> Iterator[Result]:
         """Results in order, an error in the function or in the items at its place; or as they are finished."""
         waiting: list[Piece] = []
@@ -142,14 +164,16 @@ class Ahead:
                     alone = 0 < deaths == self.chances - 1  # the last attempt, when no other item can be to blame
                     for piece in waiting[: 1 if alone else None]:
                         if piece.future is None:
-                            piece.future = self.submit(function, piece.item)
+                            piece.future = self.submit(function, piece.item, redo)
                     piece = waiting[0] if ordered else self.first(waiting, check)
                     result = self.wait(piece.future, check)
                 except self.lost as error:
                     deaths += 1
-                    if deaths >= self.chances:
+                    if redo and deaths >= self.chances:
                         raise MechanismError(DIED.format(max(deaths, DEATHS))) from error
                     self.renew()
+                    if not redo:
+                        raise MechanismError(NOT_REDONE) from error
                     for piece in waiting:
                         if piece.future is not None and not self.survived(piece.future):
                             piece.future = None
@@ -187,7 +211,7 @@ class Threads(Ahead):
     def size(self) -> int:
         return self.number
 
-    def submit(self, function: Callable[[Any], Any], item: Any) -> Any:
+    def submit(self, function: Callable[[Any], Any], item: Any, redo: bool = True) -> Any:
         return self.pool.submit(function, item)
 
     def describe(self) -> str:
@@ -212,7 +236,7 @@ class Processes(Ahead):
     def size(self) -> int:
         return self.number
 
-    def submit(self, function: Callable[[Any], Any], item: Any) -> Any:
+    def submit(self, function: Callable[[Any], Any], item: Any, redo: bool = True) -> Any:
         """Submit one item; a process starts when there is work for it."""
         try:
             with _unheard():

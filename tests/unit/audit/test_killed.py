@@ -5,11 +5,15 @@ point 10).
 """
 
 import json
+import os
+import sys
 
 import pytest
 
 from dpassay import audit
 from dpassay.audit.replay import replay
+from dpassay.audit.targets import load_python
+from dpassay.errors import MechanismError
 
 PAIR = [(0.0, 1.0)]
 
@@ -103,3 +107,66 @@ def test_an_audit_that_was_stopped_in_order_is_continued_as_it_was(tmp_path):
     assert not json.loads(path.read_text())["running"]
     resumed = audit(Subject(dies=False), PAIR, save=path, resume=True, **options)
     assert not any("killed" in said for said in resumed.warnings)
+
+
+DYING = """
+import os, random, signal
+from pathlib import Path
+
+from distributed_calls import FOLDER
+
+source = random.Random(os.urandom(16))
+parent = os.environ["DYING_PARENT"]
+
+def dies(x):
+    \"\"\"Laplace noise of its own; in a worker it ends the process once, in a run with the second input.\"\"\"
+    died = Path(FOLDER) / "died"
+    if str(os.getpid()) != parent and x == 1.0 and source.random() < 0.05 and not died.exists():
+        died.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x + source.choice((-1, 1)) * source.expovariate(1)
+
+def follows(x, rng):
+    \"\"\"The same, but its noise is drawn from the given generator.\"\"\"
+    dies(x)
+    return x + rng.laplace()
+"""
+
+
+@pytest.fixture
+def dying(tmp_path, monkeypatch):
+    """A module whose functions end a worker's process, and the mark that they leave."""
+    (tmp_path / "distributed_calls.py").write_text(f"FOLDER = {str(tmp_path)!r}")
+    (tmp_path / "dying_subjects.py").write_text(DYING)
+    monkeypatch.setenv("DYING_PARENT", str(os.getpid()))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path / "died"
+    for name in ("dying_subjects", "distributed_calls"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("delta", [0, pytest.param(0.01, marks=pytest.mark.long)])
+def test_runs_of_a_worker_that_died_are_not_repeated(dying, tmp_path, delta):
+    path, options = tmp_path / "audit.json", {"epsilon": 1, "delta": delta, "runs": 3000, "workers": 1}
+    with pytest.raises(MechanismError, match=r"(?s)Its runs are not repeated.*resume=True continues"):
+        audit(load_python("dying_subjects:dies"), PAIR, save=path, **options)
+    assert dying.exists()
+    left = json.loads(path.read_text())["main"]
+    *finished, (size, lost) = left["epochs"][-1]["sizes"]
+    assert (size, lost > 0) == (0, True)  # their numbers are taken, so their coins are not used again
+    made = sum(size * times for size, times in finished)
+    assert (left["epochs"][-1]["runs"] > made) == bool(delta)  # then all guesses of lost runs are wrong
+    verdict = audit(load_python("dying_subjects:dies"), PAIR, save=path, resume=True, **options)
+    after = json.loads(path.read_text())["main"]["epochs"]
+    assert after[len(left["epochs"]) - 1]["sizes"][: len(finished) + 1] == [*finished, [0, lost]]
+    assert verdict.runs == options["runs"]
+
+
+def test_runs_that_replay_are_repeated_wherever_a_worker_died(dying):
+    options = {"epsilon": 1, "runs": 3000}
+    alone = audit(load_python("dying_subjects:follows"), PAIR, **options)
+    assert not dying.exists()
+    shared = audit(load_python("dying_subjects:follows"), PAIR, workers=1, **options)
+    assert dying.exists()
+    assert (shared.runs, shared.epsilon) == (alone.runs, alone.epsilon)

@@ -9,6 +9,7 @@ from dpassay import audit
 from dpassay.audit.distinguishers import fit_all
 from dpassay.audit.distinguishers.base import Distinguisher
 from dpassay.audit.leaf_views import View, columns, columns_of_array, partly_whole, without_fractions
+from dpassay.audit.leaves import leaves_of
 from dpassay.audit.outputs import read
 
 
@@ -111,3 +112,12 @@ def test_places_and_counts_of_an_array():
     rows = np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 0.5], [3.0, 2.0, 1.0]])
     wanted = [[1, 2, 0, math.nan], [math.nan, math.nan, 1, math.nan], [2, math.nan, 3, math.nan]]
     assert np.array_equal(columns_of_array(rows, paths), wanted, equal_nan=True)
+
+
+def test_numbers_of_all_kinds_at_one_path_are_those_of_each_output():
+    values = [0.5, 3, True, None, "x", 2**53 + 1, 2**2000, -(2**2000), float("inf")]
+    leaves = [leaves_of({"a": value}) for value in values] + [leaves_of({"b": 1})]
+    expected = [0.5, 3, 1, math.nan, math.nan, float(2**53 + 1), math.inf, -math.inf, math.inf, math.nan]
+    for some in (slice(None), slice(0, 4), slice(0, 2)):  # each of them is converted in another way
+        found = columns(leaves[some], ['output["a"]'])[:, 0]
+        np.testing.assert_array_equal(found, expected[some])

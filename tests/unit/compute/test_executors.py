@@ -114,7 +114,22 @@ def test_work_that_ends_every_process_is_given_up():
     made.close()
 
 
+def test_items_that_may_not_be_redone_end_with_the_dask_worker(cluster, tmp_path):
+    cluster.wait_for_workers(2)
+    made = clusters.Cluster(cluster.scheduler_address)
+    mark = tmp_path / "died"
+    assert list(made.map(executor_tasks.slow_square, range(4), redo=False)) == SQUARES[:4]
+    with pytest.raises(MechanismError, match="Its runs are not repeated"):
+        list(made.map(executor_tasks.die_once, [(5, str(mark))], redo=False))
+    assert mark.exists()
+    assert made.marked == set()
+    begun = made.client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.extensions["events"]._events))
+    assert begun == []  # nothing is left on the scheduler
+    made.close()
+
+
 def test_a_dask_worker_that_dies_costs_its_items_only(cluster):
+    cluster.wait_for_workers(2)
     made = clusters.Cluster(cluster.scheduler_address)
     victim = next(iter(made.client.run(os.getpid).values()))
     got = []
@@ -125,6 +140,20 @@ def test_a_dask_worker_that_dies_costs_its_items_only(cluster):
     assert got == SQUARES == list(executors.InProcess().map(executor_tasks.slow_square, range(14)))
     with pytest.raises(MechanismError, match="workers died at the same piece of work"):
         list(made.map(executor_tasks.die_at_three, range(3, 4)))
+    made.close()
+
+
+def test_items_that_may_not_be_redone_end_with_the_process(tmp_path):
+    made = executors.Processes(2)
+    mark = tmp_path / "died"
+    items = [(n, str(mark) if n == 5 else "") for n in range(14)]
+    results, got = made.map(executor_tasks.die_once, items, redo=False), []
+    with pytest.raises(MechanismError, match="Its runs are not repeated"):
+        got += results
+    assert mark.exists()
+    assert got == SQUARES[: len(got)]
+    assert len(got) <= 5
+    assert list(made.map(executor_tasks.slow_square, range(3))) == SQUARES[:3]  # there are workers for what comes next
     made.close()
 
 

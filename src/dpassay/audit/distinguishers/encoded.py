@@ -16,8 +16,9 @@ from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet
 from dpassay.audit.distinguishers.boosted_tables import BoostedTables
 from dpassay.audit.distinguishers.logistic_regression import LogisticRegression
 from dpassay.audit.distinguishers.statistic import Statistic
+from dpassay.audit.leaf_dict import Leaves
 from dpassay.audit.leaf_views import number
-from dpassay.audit.leaves import ROOT, Leaves, element, is_value, leaves_of
+from dpassay.audit.leaves import ROOT, element, is_value, leaves_of
 from dpassay.audit.outputs import Array, Outputs, part
 from dpassay.pipeline.mechanism import Failure
 
@@ -43,7 +44,7 @@ class Encoder:
 
     def _codes(self, output: Any) -> list[Leaves]:
         if isinstance(output, Failure):
-            return [{} for _ in self.inputs]
+            return [Leaves() for _ in self.inputs]
         return [leaves_of(self.encode(output, x)) for x in self.inputs]
 
 

@@ -1,0 +1,46 @@
+"""What is derived from an output is computed once, and its text form is the same for equal outputs."""
+
+import pickle
+
+from dpassay.audit.leaf_dict import Leaves, canonical, once
+from dpassay.audit.leaves import leaves_of
+from dpassay.audit.outputs import join, part, read
+
+
+def test_what_is_derived_from_an_output_is_computed_once_in_all_its_batches():
+    made = []
+
+    def count(leaves):
+        made.append(leaves)
+        return len(leaves)
+
+    outputs = read([{"a": 1.5, "b": "x"}, {"a": 2.5, "b": "y"}])
+    again = join([part(outputs, 1), part(outputs, 0, 1)])
+    numbers = [once(known, count, known) for batch in (outputs, again) for known in batch.apart]
+    assert len(made) == 2
+    assert len(set(numbers)) == 1
+    assert once(None, count, {}) == 0  # an output whose leaves are not kept
+
+
+def test_keys_and_numbers_of_a_batch_are_those_of_its_parts():
+    outputs = read([{"a": k / 2, "b": [k, None], "c": "x" * k} for k in range(4)])
+    alone = [read([item]) for item in outputs.items]
+    assert outputs.keys().tolist() == [int(one.keys()[0]) for one in alone]
+    assert part(outputs, 2).keys().tolist() == outputs.keys()[2:].tolist()
+    assert outputs.matrix(2).tolist() == [one.matrix(2)[0].tolist() for one in alone] == [[k / 2, k] for k in range(4)]
+    assert outputs.texts() == [one.texts()[0] for one in alone]
+
+
+def test_equal_outputs_have_equal_texts_whatever_the_order_of_their_keys():
+    one, other = ({"b": 1, "a": 0.5}, {"a": 0.5, "b": 1})
+    assert canonical(leaves_of(one)) == canonical(leaves_of(other))
+    assert canonical(leaves_of(one)) != canonical(leaves_of({"a": 0.5, "b": True}))
+    assert leaves_of(one) != leaves_of(other)  # the order is a leaf of its own
+
+
+def test_leaves_travel_without_what_was_derived():
+    leaves = leaves_of({"a": 0.5})
+    once(leaves, len, leaves)
+    there = pickle.loads(pickle.dumps(leaves))
+    assert (type(there), there) == (Leaves, leaves)
+    assert not hasattr(there, "derived")
