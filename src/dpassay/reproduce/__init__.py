@@ -1,8 +1,9 @@
 """Every figure and table of the documents, reproduced: its name, its origin, and the function that makes it."""
 
 import difflib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from dpassay.errors import InputError
 from dpassay.reproduce import adept, budgets, dptext, lecture, perplexity, sanity, tables, uedp
@@ -18,6 +19,7 @@ class Reproduction:
     source: str
     make: Callable[[Options], Result]
     long: bool = False  # takes minutes: made only by name, not by `all`
+    given: Mapping[str, Any] = field(default_factory=dict)  # what was given to be checked, if it is not published
 
 
 EMNLP, ACL, LAI, LECTURE = "Habernal 2021", "Habernal 2022", "Lai et al. 2022", "lecture"

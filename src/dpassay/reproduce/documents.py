@@ -180,6 +180,22 @@ ACL = (
     _claim("Theorem 3.2", "DPText, NaN drawn again", "dptext-resampled", "∞"),
     _claim("§3.2", "DPText with the right inverse", "dptext-corrected", "ε-DP"),
     _figure("§4, Figure 2", "the sanity check, Laplace, n = 1, ε = 1", "sanity-check", "0.832471", _vote),
+    Entry(
+        "§4",
+        "the check for any real-valued mechanism; also `--python module:name`",
+        "dpassay reproduce sanity-check --pipeline 'laplace(dim/eps)' --epsilon 1 --dim 1,8 --out figures",
+        "an algorithm",
+        "vote, learnt bound and exact loss ([how](reproduce.md#the-sanity-check-for-your-mechanism))",
+    ),
+    Entry(
+        "§5",
+        "ADePT with its clipping, vote at n = 128, ε = 1",
+        "dpassay reproduce sanity-check --out figures",
+        "not run",
+        lambda: (
+            f"{exact_loss('clipped', 1.0, 128):.4f} exactly, below ε; unclipped {exact_loss('adept', 1.0, 128):.4f}"
+        ),
+    ),
     _claim("§5", "control: copying the input", "copy", "no privacy"),
     _claim("§5", "control: ignoring the input", "coin-flip", "maximum privacy"),
     _claim("§5", "ADePT as the released code runs it, n = 32", "adept-unclipped", "grows with n"),

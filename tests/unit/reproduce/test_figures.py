@@ -203,6 +203,19 @@ def test_the_exact_vote_elsewhere() -> None:
     assert sanity.exact_loss("laplace", 2.0, 8) == pytest.approx(math.log(right / wrong), rel=1e-9)
 
 
+def test_adept_with_its_clipping() -> None:
+    # n times ±1, clipped to l2 norm 1, are ±1/√n; noise of scale 2/ε. By scipy: the chance that a sign is right.
+    for epsilon in (0.5, 1.0, 5.0):
+        for n in (1, 8, 128):
+            p = stats.laplace.sf(0, loc=1 / math.sqrt(n), scale=2 / epsilon)
+            right, wrong = stats.binom.sf(n // 2, n, p), stats.binom.sf(n // 2, n, 1 - p)
+            voted = max(math.log(right / wrong), math.log((1 - wrong) / (1 - right)))
+            assert sanity.exact_loss("clipped", epsilon, n) == pytest.approx(voted, rel=1e-6)
+            # Its own loss is that of the l1 distance, 2√n, in scales.
+            assert sanity._true("clipped", epsilon, n) == pytest.approx(math.sqrt(n) * epsilon)
+    assert math.isnan(published("clipped", "1", 8))
+
+
 @pytest.mark.parametrize("mechanism", ["laplace", "adept", "halved"])
 def test_the_published_numbers_agree_with_the_exact_ones(mechanism: str) -> None:
     checked = 0
@@ -250,6 +263,7 @@ def test_a_grid_goes_on_at_its_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_sampled_votes_against_the_exact_probabilities() -> None:
     cells = [("laplace", 1.0, 8), ("adept", 0.5, 32), ("dptext", 1.0, 2), ("halved", 2.0, 8), ("copy", 1.0, 2)]
+    cells.append(("clipped", 1.0, 32))
     sampled = sanity.sampled_votes(cells, Options(20_000))
     for votes, (mechanism, epsilon, n) in zip(sampled, cells, strict=True):
         for ones, p in zip(votes, sanity.one_rounds(mechanism, epsilon, n), strict=True):
@@ -263,7 +277,9 @@ def test_the_five_findings(results: dict) -> None:
     found = results["sanity-check"].found
     assert len(found) == 5
     for sentence, words in zip(
-        found, (["13.7432"], ["128", "11.31"], ["11.3", "1.0", "1.1"], ["0.0756"], ["post-processing"]), strict=True
+        found,
+        (["13.7432"], ["128", "11.31", "0.8465"], ["11.3", "1.0", "1.1"], ["0.0756"], ["post-processing"]),
+        strict=True,
     ):
         for word in words:
             assert word in sentence, sentence
