@@ -46,7 +46,11 @@ Workers = Annotated[
     int | None, typer.Option(help="Number of local processes. Default: this process, whose kernels use all cores.")
 ]
 GivenCorpus = Annotated[
-    str | None, typer.Option("--corpus", help="uedp-perplexity: a second corpus, with a user for each text.")
+    str | None,
+    typer.Option(
+        "--corpus",
+        help="uedp-perplexity: a second corpus, with a user for each text. dpnr-accuracy: corpora with labels, a,b.",
+    ),
 ]
 UserColumn = Annotated[str, typer.Option(help="With --corpus: the column of users, if it is not called user.")]
 EntitiesFrom = Annotated[str, typer.Option(help="With --corpus: corpus, iob, list:FILE, spacy or presidio.")]
@@ -109,6 +113,7 @@ def reproduce(
       dpassay reproduce all --out figures --resume
       dpassay reproduce sanity-check --python mymodule:mechanism
       dpassay reproduce sanity-check --pipeline 'laplace(dim/eps)' --epsilon 0.5,1,2 --dim 1,8,32
+      dpassay reproduce dpnr-accuracy --corpus atis.csv,snips.csv --runs 5
       dpassay reproduce --page documents.md            everything in the documents, with commands and numbers
       dpassay reproduce uedp-perplexity --corpus plays.csv --entities-from list:names.txt --vocabulary words.txt
     """
@@ -195,10 +200,15 @@ def _corpora(name: str, corpus: str | None, user_column: str, entities_from: str
         if user_column or vocabulary or entities_from != "corpus":
             raise InputError("--user-column, --entities-from and --vocabulary say how to read --corpus: give it too")
         return ()
-    if name != "uedp-perplexity":
-        raise InputError(f"--corpus is for uedp-perplexity, not for {name}")
+    if name not in ("uedp-perplexity", "dpnr-accuracy"):
+        raise InputError(f"--corpus is for uedp-perplexity and dpnr-accuracy, not for {name}")
     needs("torch", "text")
     from dpassay.training.comparison import Source, read, words_of
+
+    if name == "dpnr-accuracy":
+        if user_column or vocabulary or entities_from != "corpus":
+            raise InputError("--user-column, --entities-from and --vocabulary are for uedp-perplexity")
+        return tuple(Source(one.strip()) for one in dict.fromkeys(corpus.split(",")))
 
     source = Source(corpus, entities_from, vocabulary, user_column)
     read(source)  # before anything is trained
