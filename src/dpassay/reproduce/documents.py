@@ -162,6 +162,14 @@ EMNLP = (
         "a sketch",
         "[ADePT](systems/adept.md)",
     ),
+    Entry(
+        "appendix C",
+        "the same with a search space that a language model generates",
+        "dpassay reconstruct 'a flight to rome' --generate 200 --top 3 --corpus flights:300 --model adept --mechanism "
+        "adept-as-published --epsilon 100 --draws 500",
+        "a sketch",
+        "[ADePT](systems/adept.md#a-generated-search-space)",
+    ),
 )
 ACL = (
     _figure("§2, Eq. 1", "prior and posterior odds", "bayes", "grow by e^ε at most", "e^ε, attained"),

@@ -97,6 +97,7 @@ def test_votes_against_binomial_tails(code: str, name: str) -> None:
             assert stats.binom.sf(ones - 1, 3000, truth) > 5e-10
 
 
+@pytest.mark.long
 def test_bounds_of_a_right_and_of_a_wrong_mechanism(code: str) -> None:
     # The true losses: ε for noise n/ε, nε for noise 1/ε.
     right = voted(Subject(f"{code}:laplace", "laplace(dim/eps)"), (1.0, 4.0), (1, 8), 2000)
