@@ -203,19 +203,6 @@ def test_the_exact_vote_elsewhere() -> None:
     assert sanity.exact_loss("laplace", 2.0, 8) == pytest.approx(math.log(right / wrong), rel=1e-9)
 
 
-def test_adept_with_its_clipping() -> None:
-    # n times ±1, clipped to l2 norm 1, are ±1/√n; noise of scale 2/ε. By scipy: the chance that a sign is right.
-    for epsilon in (0.5, 1.0, 5.0):
-        for n in (1, 8, 128):
-            p = stats.laplace.sf(0, loc=1 / math.sqrt(n), scale=2 / epsilon)
-            right, wrong = stats.binom.sf(n // 2, n, p), stats.binom.sf(n // 2, n, 1 - p)
-            voted = max(math.log(right / wrong), math.log((1 - wrong) / (1 - right)))
-            assert sanity.exact_loss("clipped", epsilon, n) == pytest.approx(voted, rel=1e-6)
-            # Its own loss is that of the l1 distance, 2√n, in scales.
-            assert sanity._true("clipped", epsilon, n) == pytest.approx(math.sqrt(n) * epsilon)
-    assert math.isnan(published("clipped", "1", 8))
-
-
 @pytest.mark.parametrize("mechanism", ["laplace", "adept", "halved"])
 def test_the_published_numbers_agree_with_the_exact_ones(mechanism: str) -> None:
     checked = 0

@@ -13,7 +13,8 @@ from scipy import stats
 
 from dpassay.cli import main as cli
 from dpassay.errors import InputError, MechanismError
-from dpassay.reproduce import vote
+from dpassay.reproduce import sanity, vote
+from dpassay.reproduce.acl2022 import published
 from dpassay.reproduce.result import Options
 from dpassay.reproduce.sanity import one_rounds
 from dpassay.reproduce.vote import Grid, Subject, Votes
@@ -200,3 +201,16 @@ def test_progress_reaches_the_end(code: str) -> None:
     vote.sanity_check_of(Subject(f"{code}:laplace"), Grid((1.0,), (1,)), Options(runs=200, progress=seen.append))
     assert seen[-1] == pytest.approx(1)
     assert np.all(np.diff(seen) >= 0)
+
+
+def test_adept_with_its_clipping() -> None:
+    # n times ±1, clipped to l2 norm 1, are ±1/√n; noise of scale 2/ε. By scipy: the chance that a sign is right.
+    for epsilon in (0.5, 1.0, 5.0):
+        for n in (1, 8, 128):
+            p = stats.laplace.sf(0, loc=1 / math.sqrt(n), scale=2 / epsilon)
+            right, wrong = stats.binom.sf(n // 2, n, p), stats.binom.sf(n // 2, n, 1 - p)
+            voted = max(math.log(right / wrong), math.log((1 - wrong) / (1 - right)))
+            assert sanity.exact_loss("clipped", epsilon, n) == pytest.approx(voted, rel=1e-6)
+            # Its own loss is that of the l1 distance, 2√n, in scales.
+            assert sanity._true("clipped", epsilon, n) == pytest.approx(math.sqrt(n) * epsilon)
+    assert math.isnan(published("clipped", "1", 8))
