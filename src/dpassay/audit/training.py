@@ -191,7 +191,9 @@ def learn_rule(
     distributions = experiment.distributions() if experiment.custom is None else None
     rngs = experiment.paired_streams(place)
     if distributions is not None:
-        each = max(200, min(DISTRIBUTION_DRAWS, 256 * runs) // len(distributions))
+        width = read(distributions[0].sample(1, np.random.default_rng(0))).width or UNKNOWN_WIDTH
+        room = (LEARNT_CELLS if first else LEARNT_CELLS // 8) // width
+        each = max(200, min(DISTRIBUTION_DRAWS, 256 * runs, room) // len(distributions))
         pairs = zip(distributions, rngs, strict=True)
         sampled = [read(distribution.sample(each, rng)) for distribution, rng in pairs]
         rule = learn(sampled, sampled, experiment.inputs, experiment.hypothesis, distributions)

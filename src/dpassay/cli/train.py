@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from dpassay.cli.common import AsJson, needs, note, print_json, progress_bar
 from dpassay.cli.options import Commands
 from dpassay.cli.text import Corpus, Device, Seed
+from dpassay.cli.trained import found_of, print_lm, show
 from dpassay.errors import InputError
-
-if TYPE_CHECKING:
-    from dpassay.training.run import Result
 
 app = typer.Typer(
     help="Train a text system on a corpus; 'dpassay train lm' trains a language model with privacy.",
@@ -80,7 +77,7 @@ def adept(
         raise _interrupted(out) from None
     about = model.about
     numbers = {"steps": about.steps, "loss": about.loss, "token_accuracy": about.token_accuracy}
-    _show("adept", source, out, {**numbers, "words": len(about.words)}, as_json)
+    show("adept", source, out, {**numbers, "words": len(about.words)}, as_json)
 
 
 @app.command()
@@ -124,7 +121,7 @@ def dptext(
             progress=bar,
         )
     system.save(trained, out)
-    _show("dptext", source, out, report, as_json)
+    show("dptext", source, out, report, as_json)
 
 
 @app.command()
@@ -162,7 +159,59 @@ def dpnr(
             utterances, sentence_encoder(encoder), epsilon, mu, seed, bar, fine_tune=fine_tune, delta=delta
         )
     system.save(made, classifier, out, fine_tuned=fine_tune > 0)
-    _show("dpnr", source, out, {**report, "not_covered": system.NOT_COVERED}, as_json)
+    show("dpnr", source, out, {**report, "not_covered": system.NOT_COVERED}, as_json)
+
+
+@app.command()
+def binary(
+    out: Out,
+    source: Corpus = "flights",
+    mechanism: Annotated[str, typer.Option(help="symmetric, latent-moue, latent-uer or ome.")] = "symmetric",
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="The claimed epsilon of all bits of a text.")] = 1.0,
+    strength: Annotated[
+        float, typer.Option("--lambda", help="OME's lambda, LATENT's alpha: at 1 their claims hold.")
+    ] = 100.0,
+    integer: Annotated[int, typer.Option(help="Integer bits of a number.")] = 4,
+    fraction: Annotated[int, typer.Option(help="Fraction bits of a number.")] = 5,
+    factor: Annotated[float, typer.Option(help="What numbers are multiplied by before they become bits.")] = 1.0,
+    encoder: Annotated[str, typer.Option(help="A sentence encoder's folder or hub name.")] = "minilm",
+    as_published: Annotated[
+        bool, typer.Option("--as-published", help="Allow a mechanism although its claim does not hold.")
+    ] = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Train a classifier on the redrawn bits of an encoder's numbers: OME, LATENT, or symmetric flips.
+
+    Each number becomes a sign bit, integer bits and fraction bits, and every bit is redrawn. The true epsilon is
+    printed next to the claimed one.
+
+    \b
+    Examples:
+      dpassay train binary --corpus flights:1000 --out models/symmetric --epsilon 1
+      dpassay train binary --corpus flights:1000 --out models/ome --mechanism ome --as-published
+      dpassay train binary --corpus flights:1000 --out models/moue --mechanism latent-moue --epsilon 1000
+    """
+    _check_epsilon(epsilon)
+    _check_folder(out)
+    from dpassay.text.corpora.corpus import read_corpus
+    from dpassay.text.models.encoders import sentence_encoder
+    from dpassay.text.rewriters import binary as system
+
+    named = system.mechanism_of(mechanism)
+    utterances = read_corpus(source)
+    with progress_bar(6) as bar:
+        if bar is not None:
+            bar(0, 6, "loading the encoder")
+        made = system.BinaryText(sentence_encoder(encoder), epsilon, named, integer, fraction, strength, factor)
+        if made.guarantee.as_published and not as_published:
+            raise InputError(
+                f"the guarantee would be: {made.guarantee}. Use symmetric or latent-moue, or --lambda 1; to train it "
+                "anyway, add --as-published."
+            )
+        classifier, report = system.train(utterances, made, seed, bar)
+    system.save(made, classifier, out)
+    show("binary", source, out, {"mechanism": named, **report, "not_covered": made.guarantee.not_covered[0]}, as_json)
 
 
 @app.command()
@@ -274,23 +323,11 @@ def lm(
             )
     except KeyboardInterrupt:
         raise _interrupted(out) from None
-    found = _found(result) | ({"canaries": str(out / CANARY_FILE)} if canaries else {})
+    found = found_of(result) | ({"canaries": str(out / CANARY_FILE)} if canaries else {})
     if as_json:
         print_json({"model": str(out), "system": "lm", "corpus": source, **found})
     else:
-        _print_lm(found)
-
-
-def _found(result: Result) -> dict[str, Any]:
-    """The statement, and what only whoever has the corpus may know."""
-    private = {
-        "units": result.units.count,
-        "sentences": {"used": len(result.units.texts), "left_out": result.units.left_out},
-        "held_out_perplexity": dict(zip(("before", "after"), result.perplexity, strict=True)),
-        "not_covered": "these numbers depend on the corpus, and no guarantee covers them",
-    }
-    about = {"private": private, "seconds": round(result.seconds, 1), "folder": str(result.folder)}
-    return {**result.statement, **about}
+        print_lm(found)
 
 
 def _check_epsilon(epsilon: float | None) -> None:
@@ -310,38 +347,6 @@ def _interrupted(out: Path) -> typer.Exit:
     return typer.Exit(130)
 
 
-def _show(system: str, source: str, out: Path, found: dict[str, Any], as_json: bool) -> None:
-    """Print what was trained and measured."""
-    found = {"model": str(out), "system": system, "corpus": source, **found}
-    if as_json:
-        print_json(found)
-        return
-    print(f"{system} trained on {source}, kept in {out}")
-    for line in _dptext_lines(found) if system == "dptext" else _lines(found):
-        print(f"  {line}")
-
-
-def _lines(found: dict[str, Any]) -> list[str]:
-    numbers = {name.replace("_", " "): value for name, value in found.items() if isinstance(value, int | float)}
-    notes = [f"not covered: {found['not_covered']}"] if "not_covered" in found else []
-    return [*(f"{name}: {value:.4g}" for name, value in numbers.items()), *notes]
-
-
-def _dptext_lines(found: dict[str, Any]) -> list[str]:
-    """A report on DPText: its ε always with the one that holds, and each accuracy with that of guessing."""
-    how, weight = ("learnt" if found["learnt"] else "fixed"), found["adversary"]
-    hidden = f"with the adversary (weight {weight:g})" if weight else "without the adversary"
-    return [
-        f"epsilon {found['epsilon']:.4g}, {how}; what holds: {found['guarantee']['sentence']}",
-        f"attacker: {found['attacker']:.3f} of the attributes {hidden}; chance: {found['chance']:.3f}",
-        f"label: {found['task']:.3f}; always the most common one: {found['commonest_task']:.3f}",
-        f"without noise: attacker {found['clean_attacker']:.3f}, label {found['clean_task']:.3f}",
-        f"words at their place: {found['tokens']:.3f}; without noise {found['clean_tokens']:.3f}",
-        f"texts: {found['texts']:,}, held out to measure on: {found['held_out']:,}; reading: {found['reading']}",
-        *(f"not covered: {sentence}" for sentence in found["guarantee"]["not_covered"]),
-    ]
-
-
 def _vocabulary(path: Path | None, source: str, other: bool) -> list[str] | None:
     """The words of a public list: the given one or, for the shipped corpora, their grammar's unless others are used."""
     from dpassay.text.corpora.corpus import SHIPPED
@@ -355,31 +360,3 @@ def _vocabulary(path: Path | None, source: str, other: bool) -> list[str] | None
         raise InputError(
             f"the vocabulary {path} cannot be read: {error}; give a UTF-8 file, one word per line"
         ) from None
-
-
-def _print_lm(found: dict[str, Any]) -> None:
-    from dpassay.training.statement import above, in_words
-
-    guarantee, private = found["guarantee"], found["private"]
-    perplexity = private["held_out_perplexity"]
-    print(f"language model trained, kept in {found['folder']}")
-    if guarantee is None:
-        print(f"  guarantee: {in_words(found)}")
-    else:
-        low, high = guarantee["epsilon"]["lower"], guarantee["epsilon"]["upper"]
-        print(f"  epsilon: [{low:.5f}, {high:.5f}] at delta {guarantee['delta']:g}")
-        print(f"  between: {guarantee['neighbours']}")
-        print(f"  noise multiplier: {found['mechanism']['noise_multiplier']:.4g}")
-    if perplexity["before"] is not None and perplexity["after"] is not None:
-        print(f"  held-out perplexity: {perplexity['before']:.1f} before, {perplexity['after']:.1f} after")
-    used, left = private["sentences"]["used"], private["sentences"]["left_out"]
-    print(f"  units: {private['units']:,}, with {used:,} sentences" + f"; {left:,} left out" * (left > 0))
-    print("  (units, sentences and perplexity depend on the corpus; they are not protected, so the folder has none)")
-    print(f"  rounds: {found['rounds']['done']:,}")
-    print(f"  time: {found['seconds']:.1f} s")
-    print(f"  what holds, and on what it rests: {Path(found['folder'], 'statement.md')}")
-    if "canaries" in found and (claimed := guarantee or found.get("otherwise")) is not None:
-        unit = {"example": "add-remove-record", "user-entity": "user"}.get(found["privacy"], found["privacy"])
-        command = ["dpassay", "audit-training", "--scores", found["canaries"], "--neighbours", unit]
-        command += ["--epsilon", above(claimed["epsilon"]["upper"], 6), "--delta", repr(claimed["delta"])]
-        print(f"  to audit it: {shlex.join(command)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -69,12 +70,23 @@ def ones(ballot: Ballot) -> int:
     return numbers(ballot.device).count_votes(stream, ballot.start, ballot.runs, dim, span)
 
 
+def noise_scale(mechanism: str, epsilon: float, dim: int) -> float:
+    """The scale of a mechanism's noise, where the two inputs are 1 apart in every coordinate.
+
+    ADePT itself clips n times -1 and n times 1 to l2 norm C: they become 2C/√n apart, and the noise has scale 2C/ε.
+
+    >>> noise_scale("adept", 2.0, 16), noise_scale("clipped", 2.0, 16), noise_scale("laplace", 2.0, 16)
+    (0.5, 2.0, 8.0)
+    """
+    return {"adept": 1.0, "clipped": math.sqrt(dim)}.get(mechanism, dim) / epsilon
+
+
 def rounding(mechanism: str, epsilon: float, dim: int, x: float) -> Span:
     """The words for which a coordinate of the output is rounded to 1."""
     if mechanism == "copy":
         return coin(x)
     if mechanism == "coin flip":
         return coin(0.5)
-    scale = 1 / epsilon if mechanism == "adept" else dim / epsilon
+    scale = noise_scale(mechanism, epsilon, dim)
     noise = Noise(EXPONENTIAL, scale, kept=0.5) if mechanism == "dptext" else Noise(LAPLACE, scale)
     return rounded_up(noise, x, 0.5 if mechanism == "halved" else 1.0)

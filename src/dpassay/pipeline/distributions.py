@@ -252,9 +252,13 @@ class BitDistribution:
         return (rng.random((n, len(self.one))) < self.one).astype(float)
 
     def log_likelihood(self, outputs: Array) -> Array:
+        outputs = np.asarray(outputs)
+        ones = outputs == 1
         with np.errstate(divide="ignore", invalid="ignore"):
-            each = np.where(np.asarray(outputs) == 1, np.log(self.one), np.log1p(-self.one))
-        each = np.where(np.isin(outputs, (0, 1)), each, -np.inf)
+            each = np.where(ones, np.log(self.one), np.log1p(-self.one))
+        odd = ~(ones | (outputs == 0))
+        if odd.any():
+            each[odd] = -np.inf
         return np.asarray(each.sum(axis=-1))
 
 

@@ -1,11 +1,12 @@
 """Every figure and table of the documents, reproduced: its name, its origin, and the function that makes it."""
 
 import difflib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from dpassay.errors import InputError
-from dpassay.reproduce import adept, budgets, dptext, lecture, perplexity, sanity, tables, uedp
+from dpassay.reproduce import adept, budgets, dpnr_accuracy, dptext, lecture, perplexity, sanity, tables, uedp
 from dpassay.reproduce.result import Options, Result
 
 
@@ -18,6 +19,7 @@ class Reproduction:
     source: str
     make: Callable[[Options], Result]
     long: bool = False  # takes minutes: made only by name, not by `all`
+    given: Mapping[str, Any] = field(default_factory=dict)  # what was given to be checked, if it is not published
 
 
 EMNLP, ACL, LAI, LECTURE = "Habernal 2021", "Habernal 2022", "Lai et al. 2022", "lecture"
@@ -30,6 +32,9 @@ FIGURES: dict[str, Reproduction] = {
         Reproduction("sampled-laplace", "what each reading draws", f"{ACL}, Figure 3", dptext.sampled_laplace),
         Reproduction("sanity-check", "the vote, sampled and exact", f"{ACL}, Figure 2", sanity.sanity_check),
         Reproduction("dpnr-budgets", "claimed and true budgets", f"{LAI}, appendix", budgets.dpnr_budgets),
+        Reproduction(
+            dpnr_accuracy.NAME, "accuracy by kind of noise", f"{LAI}, appendix", dpnr_accuracy.dpnr_accuracy, True
+        ),
         Reproduction("binary-encoding", "per-bit losses, OME over λ", f"{LAI}, appendix", budgets.binary_encoding),
         Reproduction("uedp-budgets", "claimed and true budgets", f"{LAI}, Figure 4", uedp.uedp_budgets),
         Reproduction(

@@ -8,14 +8,17 @@ from pathlib import Path
 EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "5", "10")
 DIMENSIONS = (1, 2, 8, 32, 64, 128)
 ALWAYS_INFINITE = ("copy", "dptext")
+NOT_PUBLISHED = ("clipped",)
 
 
 def published(mechanism: str, epsilon: str, dim: int) -> float:
-    """The published loss of one cell.
+    """The published loss of one cell; NaN if there is none.
 
-    >>> published("laplace", "1", 1), published("copy", "1", 1)
-    (0.832471, inf)
+    >>> published("laplace", "1", 1), published("copy", "1", 1), published("clipped", "1", 1)
+    (0.832471, inf, nan)
     """
+    if mechanism in NOT_PUBLISHED:
+        return math.nan
     return math.inf if mechanism in ALWAYS_INFINITE else _table()[mechanism, epsilon, dim]
 
 

@@ -211,6 +211,15 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def numbers_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as it was before it was written as JSON.
+
+    >>> numbers_of({"loss": "inf", "exact": None, "dim": 8})
+    {'loss': inf, 'exact': nan, 'dim': 8}
+    """
+    return {key: {None: math.nan, "inf": math.inf, "-inf": -math.inf}.get(value, value) for key, value in row.items()}
+
+
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows with a header; fields that do not apply are empty."""
     text = io.StringIO()

@@ -31,6 +31,16 @@ def bleu(rewritten: Sequence[str], original: Sequence[str]) -> float:
     return min(100.0, float(score))  # rounding can bring it slightly above
 
 
+def sentence_bleu(rewritten: str, original: str) -> float:
+    """BLEU of one text against another, ignoring case, with n-grams only as long as the text itself.
+
+    >>> sentence_bleu("fly to rome", "Fly to Rome")
+    100.0
+    """
+    score = sacrebleu().sentence_bleu(rewritten, [original], lowercase=True, use_effective_order=True).score
+    return min(100.0, float(score))
+
+
 def chrf(rewritten: Sequence[str], original: Sequence[str]) -> float:
     """Corpus chrF, which compares characters: a word that is nearly right counts in part. It ignores case.
 

@@ -67,8 +67,7 @@ class Reconstruction:
 
     def log_posterior(self, texts: Sequence[str]) -> Floats:
         """The log probability of each candidate, with a uniform prior."""
-        guessed = _times(_features(*_read(self.rewriter, texts), self.lengths), self.weights)
-        logs = self.sharpness * _times(guessed, self.vectors.T) + self.offsets
+        logs = self.sharpness * _times(guessed_vectors(self, texts), self.vectors.T) + self.offsets
         return np.asarray(logs - logsumexp(logs, axis=1, keepdims=True))
 
     def log_likelihood(self, text: str, seed: int = 0) -> Floats:
@@ -86,6 +85,11 @@ class Reconstruction:
                 rows = numbers.to(network.device).expand(len(noisy), -1)
                 found[i] = logsumexp(network.log_likelihood(noisy, rows).cpu().numpy().astype(float))
         return np.asarray(found - np.log(LIKELIHOOD_DRAWS))
+
+
+def guessed_vectors(attack: Reconstruction, texts: Sequence[str]) -> Floats:
+    """The noisy vector that each rewritten text was probably written from, as the decoder sees it."""
+    return _times(_features(*_read(attack.rewriter, texts), attack.lengths), attack.weights)
 
 
 def learn(

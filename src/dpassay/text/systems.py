@@ -35,6 +35,12 @@ REWRITERS = {
     "adept-gaussian": "gaussian",
 }
 READINGS = {"dptext-zero": "zero", "dptext-resampled": "resampled", "dptext-nan": "nan", "dptext-corrected": "right"}
+ENCODINGS = {
+    "ome": "ome",
+    "latent-moue": "latent-moue",
+    "latent-uer": "latent-uer",
+    "binary-symmetric": "symmetric",
+}
 WITH_GAUSSIAN = ("dpnr-gaussian", "dpnr-gaussian-fixed")
 EMBEDDINGS = (
     *("dpnr", "dpnr-element", "dpnr-dropout", "dpnr-scaled", "dpnr-corrected", "dpnr-dropout-fixed"),
@@ -156,8 +162,19 @@ def _dpnr(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
     return Running(subject.scaled() if claim.name.endswith("-scaled") else subject, parameters)
 
 
-CLAIMS = {"adept": tuple(REWRITERS), "dptext": tuple(READINGS), "dpnr": EMBEDDINGS}
-OPENERS = {"adept": _adept, "dptext": _dptext, "dpnr": _dpnr}
+def _binary(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
+    from dpassay.text.rewriters.binary import load
+
+    subject, _ = load(folder)
+    if ENCODINGS[claim.name] != subject.mechanism:
+        right = next(name for name, mechanism in ENCODINGS.items() if mechanism == subject.mechanism)
+        raise InputError(f"{folder} has the probabilities of {right}; check that, or train with --mechanism")
+    subject = replace(subject, epsilon=changes.get("epsilon", subject.epsilon))
+    return Running(subject, subject.parameters)
+
+
+CLAIMS = {"adept": tuple(REWRITERS), "dptext": tuple(READINGS), "dpnr": EMBEDDINGS, "binary": tuple(ENCODINGS)}
+OPENERS = {"adept": _adept, "dptext": _dptext, "dpnr": _dpnr, "binary": _binary}
 
 
 def attacked(

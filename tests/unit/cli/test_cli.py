@@ -698,7 +698,7 @@ def test_reproduce(here, tmp_path: Path) -> None:  # type: ignore[no-untyped-def
     code, out, _ = here("reproduce")
     assert code == 0
     assert "sanity-check" in out
-    assert len(strict(here("reproduce", "--json")[1])) == 15
+    assert len(strict(here("reproduce", "--json")[1])) == 16
     where = ("--out", str(tmp_path / "made"), "--runs", "300")
     code, out, _ = here("reproduce", "sampled-laplace", *where)
     assert code == 0

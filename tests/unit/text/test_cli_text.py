@@ -246,6 +246,7 @@ def test_what_cannot_be_trained_is_said(here, tmp_path, options, said):
         ("adept", "--latent", ("--privacy", "--reading", "--encoder")),
         ("dptext", "--reading", ("--privacy", "--resume")),
         ("dpnr", "--encoder", ("--reading", "--rounds")),
+        ("binary", "--lambda", ("--reading", "--mu")),
         ("lm", "--noise-multiplier", ("--latent", "--reading", "--mu")),
     ],
 )
@@ -254,7 +255,7 @@ def test_each_system_has_a_page_of_its_own(here, system, own, others):
     assert (code, own in out) == (0, True)
     assert not [option for option in others if f"{option} " in out]
     code, out, _ = here("train", "--help")
-    assert all(f"  {name} " in out for name in ("adept", "dptext", "dpnr", "lm"))
+    assert all(f"  {name} " in out for name in ("adept", "dptext", "dpnr", "binary", "lm"))
     assert "--out" not in out
 
 

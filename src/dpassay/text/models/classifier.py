@@ -92,8 +92,13 @@ class Classifier:
         return cls(tuple(labels), arrays["weights"], arrays["bias"])
 
 
-def fit(features: Features, labels: Sequence[str], seed: int = 0) -> Classifier:
+def fit(
+    features: Features, labels: Sequence[str], seed: int = 0, unit: float | None = None, steps: int = STEPS
+) -> Classifier:
     """Fit a softmax regression to rows and their labels. The same seed, for the starting point, gives the same result.
+
+    `unit` is the scale of what matters in the features, by default their standard deviation: weights that make more of
+    a smaller difference are penalised.
 
     >>> rows = np.array([[0.0], [0.1], [0.9], [1.0]])
     >>> fit(rows, ["low", "low", "high", "high"]).predict(np.array([[0.2], [0.8]]))
@@ -106,8 +111,8 @@ def fit(features: Features, labels: Sequence[str], seed: int = 0) -> Classifier:
     place = {name: i for i, name in enumerate(names)}
     centre = rows.mean(axis=0)
     # One scale for all features, so that those with a small range keep it, as rare words should.
-    unit = float(np.sqrt(np.mean((rows - centre) ** 2))) or 1.0
-    weights, bias = _fitted((rows - centre) / unit, [place[label] for label in labels], len(names), seed)
+    unit = unit or float(np.sqrt(np.mean((rows - centre) ** 2))) or 1.0
+    weights, bias = _fitted((rows - centre) / unit, [place[label] for label in labels], len(names), seed, steps)
     weights /= unit
     return Classifier(tuple(names), weights, bias - centre @ weights)
 
@@ -140,7 +145,7 @@ def _matrix(features: Features) -> NDArray[np.float64]:
 
 
 def _fitted(
-    rows: NDArray[np.float64], targets: list[int], classes: int, seed: int
+    rows: NDArray[np.float64], targets: list[int], classes: int, seed: int, steps: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The weights and biases that minimise cross-entropy with a penalty on the weights, by L-BFGS."""
     try:
@@ -151,7 +156,7 @@ def _fitted(
     start = torch.Generator().manual_seed(seed)
     weights = (0.001 * torch.randn(x.shape[1], classes, generator=start)).requires_grad_()
     bias = torch.zeros(classes, requires_grad=True)
-    search: Any = torch.optim.LBFGS([weights, bias], max_iter=STEPS, history_size=10, line_search_fn="strong_wolfe")
+    search: Any = torch.optim.LBFGS([weights, bias], max_iter=steps, history_size=10, line_search_fn="strong_wolfe")
 
     def loss() -> Any:
         search.zero_grad()

@@ -102,7 +102,7 @@ def read_folder(folder: Path, kind: type[Kind]) -> tuple[Kind, Arrays]:
 
 
 def system_of(folder: Path) -> str:
-    """The system that a model's folder holds: adept, dptext or dpnr."""
+    """The system that a model's folder holds: adept, dptext, dpnr or binary."""
     return str(_model_json(folder).get("system"))[:40]
 
 
