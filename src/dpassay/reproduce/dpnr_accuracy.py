@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.api import glance
 from dpassay.audit.runner import audit
+from dpassay.claims.judge import glance
 from dpassay.claims.registry import REGISTRY
 from dpassay.errors import InputError
 from dpassay.pipeline.pipeline import run

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dpassay.api import glance
 from dpassay.audit.options import Progress
 from dpassay.claims.claim import Claim
+from dpassay.claims.judge import glance
 from dpassay.claims.registry import REGISTRY
 from dpassay.core.numbers import middle
 from dpassay.core.theorems import Theorem
