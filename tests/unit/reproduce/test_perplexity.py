@@ -204,4 +204,4 @@ def test_names_of_corpora_differ():
 
 
 def test_it_is_made_by_its_name_alone():
-    assert [figure.name for figure in FIGURES.values() if figure.long] == [perplexity.NAME]
+    assert perplexity.NAME in [figure.name for figure in FIGURES.values() if figure.long]
