@@ -64,6 +64,12 @@ Vocabulary = Annotated[
     typer.Option(help="A file of words, one per line, also tried as replacements in the --text."),
 ]
 Candidates = Annotated[Path | None, typer.Option(help="A file of M candidate inputs, of which the guess names one.")]
+Generate = Annotated[
+    int | None, typer.Option(help="For a --model: let a language model of the --corpus write this many candidates.")
+]
+Corpus = Annotated[
+    str, typer.Option("--corpus", help="With --generate: the texts that the language model learns from.")
+]
 Release = Annotated[
     str | None,
     typer.Option("--mechanism", help="For an ADePT --model: gaussian, l1, sqrt-n, k-norm, vmf or adept-as-published."),
@@ -107,6 +113,8 @@ def audit(
     text: Neighbour = None,
     vocabulary: Vocabulary = None,
     candidates: Candidates = None,
+    generate: Generate = None,
+    corpus: Corpus = "flights",
     neighbours: Relation = None,
     *,
     time_limit: TimeLimit = 30.0,
@@ -136,6 +144,7 @@ def audit(
         --answer '$.result[0]' --concurrency 8 --rate 20/s --pair '["yes", "no"]' --epsilon 1
       dpassay audit --python mymodule:Model.rewrite --pair '["yes", "no"]' --epsilon 1
       dpassay audit --model models/atis --mechanism adept-as-published --epsilon 1 --candidates atis.txt
+      dpassay audit --model models/atis --mechanism adept-as-published --epsilon 1 --generate 500 --corpus atis.csv
       dpassay audit --pipeline 'laplace(128)' --dim 128 --region 'clamp(0, 1)' --epsilon 1 --runs 100000000 --workers 2
       dpassay audit --python mymodule:measurement
       dpassay audit --plan --epsilon 3 --runs 1000000
@@ -169,12 +178,16 @@ def audit(
     mechanism = runnable(python, command, url, time_limit, given, with_claim=True)
     check_writable(options.save, html)
     if model is None:
+        if generate is not None:
+            raise InputError("--generate writes texts for a rewriter: give one with --model")
         if release is not None:
             raise InputError("--mechanism is for a trained model: give its folder with --model")
         subject = _subject(claim, pipeline, mechanism, options.epsilon)
     else:
         if pipeline is not None or mechanism is not None:
             raise InputError("name one thing to audit: --model, or --pipeline, --python, --command or --url")
+        if generate is not None:
+            options = replace(options, candidates=_written(generate, corpus, options))
         subject, options, exact = _of_model(model, claim, release, options)
     from dpassay.audit.runner import run_audit
 
@@ -229,6 +242,22 @@ def _with_formula(
         return sampled
     exact = check(subject, neighbours=options.neighbours, parameters=options.parameters, **options.claimed)
     return with_samples(exact, sampled) if isinstance(exact.guarantee, PureDP | ApproxDP) else sampled
+
+
+def _written(number: int, corpus: str, options: AuditOptions) -> list[str]:
+    """Candidates that a language model of a corpus writes."""
+    if any(given is not None for given in (options.candidates, options.pairs, options.inputs, options.text)):
+        raise InputError("--generate writes the candidates itself: leave --candidates, --pair, --inputs and --text out")
+    needs("torch", "text")
+    import numpy as np
+
+    from dpassay.text.corpora.corpus import read_corpus
+    from dpassay.text.generated_space import generate
+    from dpassay.text.models.next_word import train
+
+    with progress_bar(1) as bar:
+        writer = train([utterance.text for utterance in read_corpus(corpus)], options.seed, progress=bar)
+        return generate(writer, number, np.random.default_rng([options.seed, 1]), bar)
 
 
 def _of_model(

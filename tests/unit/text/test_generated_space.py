@@ -66,6 +66,28 @@ def test_a_transformers_model_writes_lines(tmp_path: Path) -> None:
         prompted(tiny_models.saved(tiny_models.masked(), tmp_path / "n"), ["show me"])
 
 
+def test_an_audit_has_its_candidates_written(here, folder, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    trained_on, known = [], ["fly to rome", "show me trains to oslo", "i need a ticket", "book a bus"]
+
+    def told(texts, seed, progress):  # type: ignore[no-untyped-def]
+        trained_on.extend(texts)
+        return Told(known)
+
+    monkeypatch.setattr("dpassay.text.models.next_word.train", told)
+    line = ("--model", folder, "--mechanism", "sqrt-n", "--epsilon", "1", "--runs", "200")
+    saved = tmp_path / "audit.json"
+    code, _, err = here("audit", *line, "--generate", "3", "--corpus", "flights:20", "--save", saved)
+    assert code == 0, err
+    assert len(trained_on) == 20
+    assert sum(text in saved.read_text() for text in known) == 3
+    for wrong, said in (("--candidates", "leave --candidates"), ("--text", "leave --candidates")):
+        code, _, err = here("audit", *line, "--generate", "3", wrong, __file__)
+        assert (code, said in err) == (2, True)
+    code, _, err = here("audit", "--pipeline", "laplace(1)", "--dim", "1", "--epsilon", "1", "--generate", "3")
+    assert code == 2
+    assert "give one with --model" in err
+
+
 def test_generated_texts_are_different(writer: CorpusWriter) -> None:
     texts = generate(writer, 4, np.random.default_rng(0))
     assert len(texts) == len(set(texts)) == 4
