@@ -22,7 +22,8 @@ import brute_force
 import tiers
 from brute_force import Refused, Said, contradictions, found_in
 from brute_force.drawn import Drawer
-from dpassay import ApproxDP, PureDP, api, check
+from dpassay import ApproxDP, PureDP, check
+from dpassay.claims import judge
 from dpassay.errors import InputError
 from dpassay.evidence.verdict import Verdict
 from random_pipelines import Case
@@ -126,8 +127,8 @@ def without_advice(leave_out: bool) -> Iterator[None]:
     """What holds instead of a refuted claim, and repairs, take two thirds of the time of `check`."""
     with pytest.MonkeyPatch.context() as patch:
         if leave_out:
-            patch.setattr(api, "_holding", lambda *_: ())
-            patch.setattr(api, "find_repairs", lambda *_: ())
+            patch.setattr(judge, "_holding", lambda *_: ())
+            patch.setattr(judge, "find_repairs", lambda *_: ())
         yield
 
 

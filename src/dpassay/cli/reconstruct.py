@@ -82,8 +82,9 @@ def reconstruct(
       dpassay reconstruct --originals atis-test.csv --trials 50 --model models/atis --mechanism l1 --epsilon 100 \\
         --generate 5000 --corpus atis.csv
     """
-    if most < 1 or top < 1 or trials < 1:
-        raise InputError(f"--most, --top and --trials must be 1 or more, got {min(most, top, trials)}")
+    for option, value in (("--most", most), ("--top", top), ("--trials", trials)):
+        if value < 1:
+            raise InputError(f"{option} must be 1 or more, got {value}")
     given = (model, python, mechanism, settings, (epsilon, true_epsilon, delta), "cpu", None)
     if generate is not None:
         if candidates is not None:

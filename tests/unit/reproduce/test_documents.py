@@ -34,7 +34,8 @@ def trains(entry: Entry) -> bool:
     return shlex.split(entry.command)[1] in ("train", "reconstruct")
 
 
-# A claim that is refuted ends with 1; nothing else may. `uedp-perplexity` is run by test_perplexity.py, with less data.
+# A claim that is refuted ends with 1; nothing else may. What takes minutes is run with less data by test_perplexity.py
+# and test_dpnr_accuracy.py.
 @pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     "entry", [e for e, _ in ENTRIES if not e.takes_minutes and not trains(e)], ids=lambda entry: entry.what[:30]
