@@ -252,9 +252,10 @@ def _written(number: int, corpus: str, options: AuditOptions) -> list[str]:
     import numpy as np
 
     from dpassay.text.corpora.corpus import read_corpus
-    from dpassay.text.generated_space import generate
+    from dpassay.text.generated_space import check_number, generate
     from dpassay.text.models.next_word import train
 
+    check_number(number)
     with progress_bar(1) as bar:
         writer = train([utterance.text for utterance in read_corpus(corpus)], options.seed, progress=bar)
         return generate(writer, number, np.random.default_rng([options.seed, 1]), bar)

@@ -144,11 +144,16 @@ def _generated(
     from rich.text import Text
 
     from dpassay.text.corpora.corpus import read_corpus
-    from dpassay.text.generated_space import attack_all, nearness, search_space, similarity_of
+    from dpassay.text.generated_space import attack_all, check_number, nearness, search_space, similarity_of
     from dpassay.text.models.next_word import prompted, train
     from dpassay.text.models.words import tokenise
     from dpassay.text.rewriters.rewriting import opened
 
+    check_number(number)
+    if draws is not None and draws < 1:
+        raise InputError(f"--draws must be 1 or more, got {draws}")
+    if text is not None and not tokenise(text):
+        raise InputError("the rewritten text has no word")
     rewriter: Any = opened(order)
     secret = [u.text for u in read_corpus(originals)][:trials] if originals else [original] if original else []
     hidden = {tuple(tokenise(one)) for one in secret}

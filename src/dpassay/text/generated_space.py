@@ -70,10 +70,15 @@ def _vectors(rewriter: LatentRewriter, texts: Sequence[str]) -> Floats:
     return np.asarray(rewriter.noise.bounded(rewriter.model.vectors(list(texts))), dtype=np.float64)
 
 
-def generate(writer: Writer, number: int, rng: np.random.Generator, progress: Progress | None = None) -> list[str]:
-    """Different utterances, `number` of them if the writer has so many to write."""
+def check_number(number: int) -> None:
+    """Refuse to generate too few or too many utterances, before a language model is trained for it."""
     if not 2 <= number <= MOST_GENERATED:
         raise InputError(f"from 2 to {MOST_GENERATED:,} utterances can be generated, got {number:,}")
+
+
+def generate(writer: Writer, number: int, rng: np.random.Generator, progress: Progress | None = None) -> list[str]:
+    """Different utterances, `number` of them if the writer has so many to write."""
+    check_number(number)
     found: dict[str, None] = {}
     for _ in range(0, TRIES * number, writer.at_once):
         found.update(dict.fromkeys(text for text in writer.write([""] * writer.at_once, rng) if text))

@@ -169,7 +169,8 @@ def _binary(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
     if ENCODINGS[claim.name] != subject.mechanism:
         right = next(name for name, mechanism in ENCODINGS.items() if mechanism == subject.mechanism)
         raise InputError(f"{folder} has the probabilities of {right}; check that, or train with --mechanism")
-    subject = replace(subject, epsilon=changes.get("epsilon", subject.epsilon))
+    if "epsilon" in changes and float(changes["epsilon"]) != subject.epsilon:
+        raise InputError(f"{folder} has its own epsilon, {subject.epsilon:g}: leave --epsilon out, or train another")
     return Running(subject, subject.parameters)
 
 

@@ -5,6 +5,7 @@ import json
 import math
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -106,7 +107,58 @@ def test_bounds_of_a_right_and_of_a_wrong_mechanism(code: str) -> None:
     assert all(row["vote_bound"] <= row["empirical"] for row in right)
     wrong = voted(Subject(f"{code}:laplace", "laplace(1/eps)"), (1.0,), (8,), 500)
     assert wrong[0]["exact"] == 8.0
-    assert wrong[0]["refuted"]  # by the formula alone
+    assert not wrong[0]["refuted"]  # the formula is not that of the code
+    assert voted(Subject(pipeline="laplace(1/eps)"), (1.0,), (8,), 500)[0]["refuted"]
+
+
+class Repeating:
+    """Right Laplace noise, once for all rows of a batch."""
+
+    def sample(self, x, n, rng):  # type: ignore[no-untyped-def]
+        return np.tile(x + rng.laplace(size=1), (n, 1))
+
+
+class Drifting:
+    """The input is ignored; from some call on the output is another."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def sample(self, x, n, rng):  # type: ignore[no-untyped-def]
+        self.calls += n
+        return np.full((n, 1), float(self.calls > 1000))
+
+
+def test_runs_that_are_not_independent_do_not_mislead_the_vote() -> None:
+    counted = vote.votes(Repeating(), 1, 1000, (0, 1), lambda more: None)
+    for ones, p in zip((counted.of_zeros, counted.of_ones), one_rounds("laplace", 1.0, 1), strict=True):
+        # false alarm below 1e-9 each, exactly; a batch as a whole would give 0 or 1,000
+        assert min(stats.binom.cdf(ones, 1000, p), stats.binom.sf(ones - 1, 1000, p)) > 5e-10
+    drifted = vote.votes(Drifting(), 1, 1000, (0, 1), lambda more: None)
+    assert drifted.of_zeros + drifted.of_ones == 1000
+    # hypergeometric: which calls get which input does not depend on the outputs; false alarm below 1e-9
+    law = stats.hypergeom(2000, 1000, 1000)
+    assert min(law.cdf(drifted.of_ones), law.sf(drifted.of_ones - 1)) > 5e-10
+
+
+@pytest.mark.parametrize("output", [None, 1j, "1.5", [None], [1.0, 2.0]])
+def test_outputs_that_are_not_n_real_numbers_are_refused(output: object) -> None:
+    with pytest.raises(InputError, match="turn n numbers into n numbers"):
+        vote.vectors([output], 1)
+
+
+def test_an_interrupted_cell_is_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    audit = vote.run_audit
+
+    def interrupted(mechanism, options):  # type: ignore[no-untyped-def]
+        found = audit(mechanism, options)
+        return replace(found, sampled=replace(found.sampled, interrupted=True))
+
+    monkeypatch.setattr(vote, "run_audit", interrupted)
+    options = Options(runs=100, partial=tmp_path / "partial.json")
+    with pytest.raises(KeyboardInterrupt):
+        vote.sanity_check_of(Subject(pipeline="laplace(dim/eps)"), Grid((1.0,), (1,)), options)
+    assert not options.partial.exists()
 
 
 def test_the_bound_of_votes() -> None:
@@ -142,7 +194,7 @@ def test_a_pipeline(run: Run, tmp_path: Path) -> None:
     where = ["--epsilon", "1", "--dim", "1,2", "--runs", "300", "--out", tmp_path]
     code, out, _ = run("sanity-check", "--pipeline", "laplace(dim/eps)", *where)
     assert code == 0
-    assert "Exact loss between n zeros and n ones" in out
+    assert "Exact loss of the stated distribution between n zeros and n ones" in out
     assert "Nothing was refuted" in out
 
 

@@ -45,6 +45,7 @@ CLAIMS: dict[str, str] = {
     "symmetric": "binary-symmetric",
 }
 STRENGTHS = {"ome": "L", "latent-moue": "a", "latent-uer": "a"}  # what the claims call λ of OME, α of LATENT
+LARGEST = 1e6  # epsilon and lambda: nothing is left of the noise of a bit
 PROOFS = (Theorem.RANDOMIZED_RESPONSE.page,)
 
 Floats = NDArray[np.float64]
@@ -93,6 +94,9 @@ class BinaryText(EncodedText):
         object.__setattr__(self, "epsilon", middle(check_positive(self.epsilon, "epsilon")))
         for name, what in (("strength", "lambda"), ("factor", "the factor")):
             object.__setattr__(self, name, middle(check_positive(getattr(self, name), what)))
+        for name, value in (("epsilon", self.epsilon), ("lambda", self.strength)):
+            if value > LARGEST:
+                raise InputError(f"{name} must be at most {LARGEST:,.0f}, got {value:g}")
         _, *coding = self.claim.mechanism.stages
         encode = Encode(self.dim, lambda texts: self.factor * self.encoder.encode(texts))
         object.__setattr__(self, "pipeline", Pipeline((encode, *coding), self.dim))

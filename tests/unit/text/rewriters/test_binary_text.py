@@ -129,6 +129,10 @@ def test_the_command(here, tmp_path, monkeypatch) -> None:  # type: ignore[no-un
     assert (code, 0 < json.loads(out)["runs"] <= 100) == (1, True)
     code, _, err = here("check", "latent-moue", "--model", tmp_path / "o")
     assert (code, "has the probabilities of ome" in err) == (2, True)
+    code, _, err = here("check", "binary-symmetric", "--model", tmp_path / "s", "--epsilon", "0.5")
+    assert (code, "has its own epsilon, 2" in err) == (2, True)
+    code, _, err = here("train", "binary", *common, "--lambda", "1e300", "--mechanism", "ome", "--out", tmp_path / "x")
+    assert (code, "lambda must be at most 1,000,000" in err) == (2, True)
     assert here("train", "binary", *common, "--mechanism", "x", "--out", tmp_path / "x")[0] == 2
 
 
