@@ -178,10 +178,7 @@ def audit(
     mechanism = runnable(python, command, url, time_limit, given, with_claim=True)
     check_writable(options.save, html)
     if model is None:
-        if generate is not None:
-            raise InputError("--generate writes texts for a rewriter: give one with --model")
-        if release is not None:
-            raise InputError("--mechanism is for a trained model: give its folder with --model")
+        _without_model(release, generate)
         subject = _subject(claim, pipeline, mechanism, options.epsilon)
     else:
         if pipeline is not None or mechanism is not None:
@@ -242,6 +239,14 @@ def _with_formula(
         return sampled
     exact = check(subject, neighbours=options.neighbours, parameters=options.parameters, **options.claimed)
     return with_samples(exact, sampled) if isinstance(exact.guarantee, PureDP | ApproxDP) else sampled
+
+
+def _without_model(release: str | None, generate: int | None) -> None:
+    """Refuse options that are for a --model only."""
+    if release is not None:
+        raise InputError("--mechanism is for a trained model: give its folder with --model")
+    if generate is not None:
+        raise InputError("--generate writes texts for a rewriter: give one with --model")
 
 
 def _written(number: int, corpus: str, options: AuditOptions) -> list[str]:
