@@ -1,8 +1,8 @@
 """Power: how many wrong mechanisms an audit finds, from how many runs, and in how much time.
 
 `python benchmarks/power.py [--seed 2000] [--only WORD …]`. The programs are in tests/wrong_programs, each with a false
-claim, a pair of neighbours and the true ε of the pair from a formula. Runs are all runs up to the refutation, those
-that a rule is learnt from included; seconds are of CPU time.
+claim, a pair of neighbours and the true ε of the pair from a formula. *Runs* counts all
+runs up to the refutation, including those used for learning; seconds are CPU seconds.
 """
 
 import argparse

@@ -190,7 +190,7 @@ ACL = (
     _figure("§4, Figure 2", "the sanity check, Laplace, n = 1, ε = 1", "sanity-check", "0.832471", _vote),
     Entry(
         "§4",
-        "the check for any real-valued mechanism; also `--python module:name`",
+        "the check for any real-valued mechanism (code: `--python module:name`)",
         "dpassay reproduce sanity-check --pipeline 'laplace(dim/eps)' --epsilon 1 --dim 1,8 --out figures",
         "an algorithm",
         "vote, learnt bound and exact loss ([how](reproduce.md#the-sanity-check-for-your-mechanism))",

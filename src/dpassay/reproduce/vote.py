@@ -201,7 +201,7 @@ class Votes:
     nan: int
 
     def bound(self, runs: int, alpha: float) -> float:
-        """A lower bound on ε that holds but for a probability of α.
+        """A lower bound on ε, with confidence 1 − α if the runs are independent.
 
         >>> Votes(0, 0, 0).bound(100, 0.05), round(Votes(0, 10_000, 0).bound(10_000, 0.001), 3)
         (0.0, 7.094)
@@ -318,8 +318,8 @@ def _findings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     )
     many = f"of {len(rows)} cells"
     found = [
-        f"The vote refutes the claimed epsilon in {len(voted)} {many}, a learnt rule in {len(learnt)}; all these "
-        f"bounds hold together, but for a probability of {ALPHA:g}."
+        f"The vote refutes the claimed epsilon in {len(voted)} {many}, a learnt rule in {len(learnt)}. If runs are "
+        f"independent, all these bounds hold at once with {1 - ALPHA:.1%} confidence."
     ]
     if not all(math.isnan(row["exact"]) for row in rows):
         found.append(
