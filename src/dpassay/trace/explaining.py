@@ -14,6 +14,7 @@ from dpassay.trace.findings import Finding, beyond_runs, without_noise
 from dpassay.trace.leaks import first_holder
 from dpassay.trace.outputs import leaves
 from dpassay.trace.record import Place
+from dpassay.trace.trials import Trials
 
 MATCHED = "Their sums with noise were matched by size, because noise of one law has the same distribution in any order."
 
@@ -71,7 +72,7 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
     """Why a claim is neither refuted nor bounded, or the bound."""
     watched, trials, count = judged.watched, judged.trials, judged.count
     if judged.upper < math.inf and judged.upper <= guarantee.claimed * (1 + 1e-5):
-        said = _so_often(trials, judged.upper, guarantee.delta)
+        said = so_often(trials, judged.upper, guarantee.delta)
         if not pipeline:
             return f"{without_noise(leaves(watched.run.output))} {said[0].upper()}{said[1:]}."
         order = "" if watched.matching is None else f" {MATCHED}"
@@ -115,7 +116,8 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
     return f"Not decided: {said}; {shown}. {then}"
 
 
-def _so_often(trials: Any, epsilon: float, delta: float) -> str:
+def so_often(trials: Trials, epsilon: float, delta: float) -> str:
+    """The upper end for a pair, with the replays that it rests on."""
     share, at = trials.exception(epsilon), f" at δ = {delta:.6g}" if delta else ""
     return (
         f"in {trials.agreed:,} replays the outputs agreed to the last bit: ε is at most {epsilon:.6g}{at}, apart from "

@@ -18,11 +18,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from dpassay.audit.checkpoint import Count, Real, form_of, in_form
 from dpassay.audit.targets import describe
 from dpassay.core.files import write_whole
-from dpassay.core.guarantee import make_guarantee
+from dpassay.core.guarantee import EpsilonDelta, make_guarantee
 from dpassay.core.json import plain
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.records import read_record
 from dpassay.trace.counting import Count as Counted
+from dpassay.trace.explaining import so_often
 from dpassay.trace.findings import Finding
 from dpassay.trace.relations import check_different, stated_relation
 from dpassay.trace.result import TraceResult
@@ -92,6 +93,7 @@ class TraceRecord(_Record):
     pairs: list[Any] = Field(description="of neighbours, one after the other: x, y, x, y …")
     given_forms: list[str] = Field(description="of each of these: list, tuple, array and its dtype, or empty")
     hostile: bool
+    seconds: Real | None = Field(default=None, gt=0, description="for the runs; None if it was not stated")
     tried: Count = Field(description="hostile inputs that were tried")
     pair: list[Any] = Field(min_length=2, max_length=2, description="of the verdict")
     forms: list[str] = Field(min_length=2, max_length=2)
@@ -149,19 +151,18 @@ class TraceRecord(_Record):
         )
         if not math.isclose(self.apart_from, left, rel_tol=1e-6) or (self.pair_epsilon[1] < math.inf and left >= 1):
             raise ValueError(f"{self.replays} replays leave out a probability of {left:.3g}, not {self.apart_from:.3g}")
-        self._says_so(claimed.claimed)
+        self._says_so(claimed)
 
-    def _says_so(self, claimed: float) -> None:
+    def _says_so(self, claimed: EpsilonDelta) -> None:
         """Whether the words of a refutation or of a bound have the numbers that it rests on."""
         if self.verdict == "refuted" and self.count is not None:
             counted = self.count.counted
             said = f"; counted: {counted}: ε ≥ {counted.epsilon:.3g} (error probability "
             if not self.findings or self.reason != self.findings[0].message or said not in self.reason:
                 raise ValueError("its reason is not what its counts show")
-        elif self.pair_epsilon[1] <= claimed * (1 + 1e-5):
-            most = f"{self.pair_epsilon[1]:.6g}"
-            said = f"n {self.replays:,} replays the outputs agreed to the last bit: ε is at most {most}, "
-            if f"{said}apart from a probability of at most {self.apart_from:.2%} " not in self.reason:
+        elif self.pair_epsilon[1] <= claimed.claimed * (1 + 1e-5):
+            said = so_often(Trials(self.replays, self.alpha), self.pair_epsilon[1], claimed.delta)
+            if said[1:] not in self.reason:  # its first letter may be a capital
                 raise ValueError("its reason is not what its replays show")
 
     @property
@@ -177,7 +178,8 @@ class TraceRecord(_Record):
         pairs = tuple(zip(given[::2], given[1::2], strict=True)) if self.pairs else ()
         relation = Neighbours(self.neighbours) if self.neighbours else None
         inputs, path = () if pairs else tuple(given), self.subject.get("path", "")
-        return Asked(inputs, pairs, self.epsilon, self.delta, self.seed, path, relation, self.hostile, self.tried)
+        claimed, limits = (self.epsilon, self.delta), (self.tried, self.seconds)
+        return Asked(inputs, pairs, *claimed, self.seed, path, relation, self.hostile, *limits)
 
 
 _SAME_NAMES = (
@@ -205,6 +207,7 @@ def record_of(result: TraceResult, tracer: Tracer, asked: Asked) -> TraceRecord:
         pairs=[] if asked.inputs else one_by_one,
         given_forms=[form_of(x) for x in given],
         hostile=asked.hostile,
+        seconds=asked.seconds,
         tried=result.tried,
         pair=[plain(x) for x in result.pair],
         forms=[form_of(x) for x in result.pair],

@@ -9,6 +9,7 @@ import json
 import math
 import re
 import secrets
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,19 @@ from dpassay.evidence.verifier import Verification
 from dpassay.trace.hostile import Probing, count
 from dpassay.trace.result import TraceResult
 from dpassay.trace.rules import HOSTILE_RULES
+from dpassay.trace.runner import SECONDS
 from dpassay.trace.runner import trace as trace_pairs
 from dpassay.trace.saved import FindingRecord, TraceRecord, described, load_trace, record_of
 from dpassay.trace.session import traced
 from dpassay.trace.tracer import Tracer
 
 SAME = 1e-6  # relative: two computations of one number
+ROOM = 10  # times as long as the trace took to refute its claim: the machine may be slower now
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 # Compared in other ways, or dependent on the time that there is.
-_NOT_FOUND = {"versions", "subject", "runs", "replays", "count", "apart_from", "pair_epsilon", "reason", "alpha"}
+_NOT_FOUND = {
+    *("versions", "subject", "runs", "replays", "count", "apart_from", "pair_epsilon", "reason", "alpha", "seconds"),
+}
 
 
 def replay_trace(
@@ -75,7 +80,13 @@ def replay_trace(
 def _repeated(record: TraceRecord, tracer: Tracer) -> TraceRecord:
     """The result of asking the same question again."""
     tracer.begin_again(record.seed)
-    return record_of(traced(tracer, record.asked), tracer, record.asked)
+    asked = replace(record.asked, seconds=_time_for(record))
+    return record_of(traced(tracer, asked), tracer, asked)
+
+
+def _time_for(record: TraceRecord) -> float | None:
+    """How long the runs may take. A refutation ends when it is found again, so it may have longer."""
+    return ROOM * (record.seconds or SECONDS) if record.verdict == "refuted" else record.seconds
 
 
 def _follows(record: TraceRecord) -> str:
@@ -184,6 +195,7 @@ def _pair_again(record: TraceRecord, tracer: Tracer, seed: int) -> TraceResult:
     """The trace of the recorded pair. Findings from hostile inputs are counted again."""
     pair = record.two
     claimed: dict[str, Any] = {"epsilon": record.epsilon, "delta": record.delta, "seed": seed}
+    claimed["seconds"] = _time_for(record)
     if not record.findings or record.findings[0].rule not in HOSTILE_RULES:
         return trace_pairs(tracer, pairs=[pair], **claimed)
     ordinary = trace_pairs(tracer, pairs=[(pair[0], pair[0])], **claimed)

@@ -124,6 +124,31 @@ def test_another_loss_does_not_hold(tmp_path: Path) -> None:
     assert "where 1.9 to 1.9 is recorded" in found.failures[1]
 
 
+def test_a_bound_with_a_delta_is_saved_and_holds(tmp_path: Path) -> None:
+    path = saved(enough, tmp_path, delta=0.1, hostile=False)
+    record = load_trace(path)
+    # E(ε) = 1 − exp((ε − t)/2) for a shift of t = 1/2 scales in one coordinate
+    assert record.pair_epsilon[1] == pytest.approx(0.5 + 2 * math.log(0.9), rel=1e-5)
+    assert "at δ = 0.1, apart from" in record.reason
+    assert replay_trace(path, enough, seed=5).ok
+
+
+def test_a_refutation_is_given_its_time_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine may be slower now, and may have had longer then."""
+    path = saved(too_little, tmp_path, hostile=False, time="6s")
+    given = []
+
+    def kept(tracer: Any, asked: Any) -> Any:
+        given.append(asked.seconds)
+        return traced(tracer, asked)
+
+    traced = verifying.traced
+    monkeypatch.setattr(verifying, "traced", kept)
+    assert load_trace(path).seconds == 6
+    assert replay_trace(path, too_little, seed=5).ok
+    assert given == [60]
+
+
 def test_randomness_of_its_own_is_named(tmp_path: Path) -> None:
     found = replay_trace(saved(its_own, tmp_path), its_own, seed=5)
     assert found.ok
@@ -212,6 +237,7 @@ def test_no_change_of_a_leaf_goes_unnoticed(subject: Any, tmp_path: Path, monkey
     path = saved(subject, tmp_path, hostile=False)
     data, known = json.loads(path.read_text()), dict[str, Any]()
     asked = ("epsilon", "delta", "neighbours", "seed", "inputs", "pairs", "given_forms", "hostile", "tried")
+    asked += ("seconds", "verdict")
 
     def once(function: Any, parts: tuple[str, ...]) -> Any:
         def remembered(record: Any, *rest: Any) -> Any:
@@ -241,9 +267,9 @@ def test_no_change_of_a_leaf_goes_unnoticed(subject: Any, tmp_path: Path, monkey
             unnoticed.append(leaf)
     # What is asked: the same comes of other inputs behind a clip and of no hostile input, and an exact loss does not
     # depend on the seed.
-    asked_otherwise = {"seed", "epsilon", "delta", "pairs", "runs", "hostile"}
+    asked_otherwise = {"seed", "epsilon", "delta", "pairs", "runs", "hostile", "seconds"}
     if subject is too_little:
-        assert set(unnoticed) <= {("seed",), ("runs",), ("replays",), ("hostile",), ("count", "first")}
+        assert set(unnoticed) <= {("seed",), ("runs",), ("replays",), ("hostile",), ("seconds",), ("count", "first")}
     else:
         assert {leaf[0] for leaf in unnoticed} <= {*asked_otherwise, "reason"}
 
@@ -252,7 +278,7 @@ def test_nothing_may_be_missing_or_there_twice(tmp_path: Path) -> None:
     path = saved(too_little, tmp_path, hostile=False)
     text = path.read_text()
     data = json.loads(text)
-    for name in data:
+    for name in data.keys() - {"seconds"}:  # which files did not have at first
         path.write_text(json.dumps({key: one for key, one in data.items() if key != name}))
         with pytest.raises(InputError, match=f"is damaged: {name}|its schema is not"):
             load_trace(path)
