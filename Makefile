@@ -10,6 +10,7 @@ BIN := .venv/bin
 # Bytecode is kept even where the environment says not to: tests start a hundred processes that import the package.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
 # A trace runs code in copies of its process, which take as long as it is large: these tests have small ones.
+# Torch cannot be copied once it uses a GPU.
 TRACES := tests/unit/trace tests/quality
 
 .PHONY: demo test test-all check docs bench clean
@@ -18,11 +19,11 @@ demo: .venv/runtime
 	$(BIN)/dpassay gallery --figure out/gallery.svg --html out/gallery.html
 
 test: .venv/test check
-	$(PYTEST) $(TRACES)
+	CUDA_VISIBLE_DEVICES= $(PYTEST) $(TRACES)
 	$(PYTEST) $(TRACES:%=--ignore=%)
 
 test-all: .venv/test check
-	$(PYTEST) --all $(TRACES)
+	CUDA_VISIBLE_DEVICES= $(PYTEST) --all $(TRACES)
 	$(PYTEST) --all $(TRACES:%=--ignore=%)
 
 check: .venv/test

@@ -73,6 +73,9 @@ class HeldGenerator:
         return clip_l1(x) + self.rng.laplace(scale=2, size=3)
 
 
+HELD = HeldGenerator(5)
+
+
 def fixed_seed(x: list[float]) -> Vector:
     return clip_l1(x) + default_rng(7).laplace(scale=2, size=3)
 

@@ -76,7 +76,7 @@ def answer(subject: Any, natural: Natural, asked: tuple[Any, ...]) -> Any:
     if what == "run":
         return run_once(subject, natural, *rest)
     if what == "fixed":
-        return [(one.name, one.file, one.line) for one in natural.fixed]
+        return [(one.name, one.file, one.line) for one in [*natural.fixed, *natural.seeded]]
     *given, seconds = rest
     natural.until = time.monotonic() + seconds if seconds is not None else float("inf")
     if what == "remembers":

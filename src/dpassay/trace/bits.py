@@ -6,6 +6,7 @@ afterwards. Needs only numpy.
 
 from __future__ import annotations
 
+import dis
 import os
 import random
 import sys
@@ -25,7 +26,7 @@ _BIT_GENERATOR: Any = import_module("numpy.random.bit_generator")
 
 
 def generators_of(subject: Any) -> list[Any]:
-    """The generators of numpy and of Python that a subject holds, in its attributes, closures and module's names."""
+    """The generators of numpy, Python and torch that a subject holds: in attributes, closures and used names."""
     found: dict[int, Any] = {}
     seen: set[int] = set()
     waiting = [(subject, 0)]
@@ -36,11 +37,37 @@ def generators_of(subject: Any) -> list[Any]:
         seen.add(id(thing))
         if isinstance(thing, np.random.Generator | np.random.RandomState):
             thing = thing.bit_generator if isinstance(thing, np.random.Generator) else thing._bit_generator
-        if isinstance(thing, np.random.BitGenerator | random.Random):
+        if isinstance(thing, np.random.BitGenerator | random.Random) or is_torch_generator(thing):
             found[id(thing)] = thing
+            continue
         waiting += [(one, depth + 1) for one in _held(thing)]
-    shared = (random._inst, np.random.mtrand._rand._bit_generator)
+    shared = [random._inst, np.random.mtrand._rand._bit_generator]
+    if "torch" in sys.modules:
+        shared.append(sys.modules["torch"].default_generator)
     return [one for one in found.values() if not any(one is each for each in shared)]
+
+
+def is_torch_generator(thing: Any) -> bool:
+    """Whether something is a generator of torch, which is not imported for that."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(thing, torch.Generator)
+
+
+def state_of(generator: Any) -> Any:
+    """Where a generator is in its stream."""
+    if isinstance(generator, np.random.BitGenerator):
+        return generator.state
+    return generator.getstate() if isinstance(generator, random.Random) else generator.get_state()
+
+
+def set_state(generator: Any, state: Any) -> None:
+    """Go to a place in its stream."""
+    if isinstance(generator, np.random.BitGenerator):
+        generator.state = state
+    elif isinstance(generator, random.Random):
+        generator.setstate(state)
+    else:
+        generator.set_state(state)
 
 
 def _held(thing: Any) -> list[Any]:
@@ -48,11 +75,7 @@ def _held(thing: Any) -> list[Any]:
         return [thing.__self__, thing.__func__]
     if isinstance(thing, FunctionType):
         cells = [cell.cell_contents for cell in thing.__closure__ or () if cell != _EMPTY]
-        names = {
-            *thing.__code__.co_names,
-            *(n for c in thing.__code__.co_consts if isinstance(c, CodeType) for n in c.co_names),
-        }
-        globals_ = [thing.__globals__[name] for name in names if name in thing.__globals__]
+        globals_ = [thing.__globals__[name] for name in global_names(thing.__code__) if name in thing.__globals__]
         return [*cells, *(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values(), *globals_]
     if isinstance(thing, dict):
         return list(thing.values()) if len(thing) < MOST_SEARCHED else []
@@ -61,6 +84,13 @@ def _held(thing: Any) -> list[Any]:
     if isinstance(thing, type | ModuleType | np.ndarray | str | bytes | int | float):
         return list(vars(thing).values()) if isinstance(thing, type) and thing.__module__ not in _LIBRARIES else []
     return list(getattr(thing, "__dict__", {}).values())
+
+
+def global_names(code: CodeType) -> set[str]:
+    """The names of its module that a function uses, and those that functions within it use."""
+    inner = [one for one in code.co_consts if isinstance(one, CodeType)]
+    own = {one.argval for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return own.union(*map(global_names, inner))
 
 
 @contextmanager
@@ -77,7 +107,7 @@ def known_bits(key: Sequence[int], held: Sequence[Any] = ()) -> Iterator[None]:
     torch = sys.modules.get("torch")
     before = random.getstate(), np.random.get_state()
     torch_before = None if torch is None else torch.get_rng_state()
-    states = [one.state if isinstance(one, np.random.BitGenerator) else one.getstate() for one in _of_this_kind(held)]
+    states = [state_of(one) for one in _of_this_kind(held)]
     system, randbits, seed = os.urandom, getattr(_BIT_GENERATOR, "randbits", None), random.Random.seed
 
     def from_stream(size: int) -> bytes:
@@ -108,10 +138,7 @@ def known_bits(key: Sequence[int], held: Sequence[Any] = ()) -> Iterator[None]:
         if torch is not None and torch_before is not None:
             torch.set_rng_state(torch_before)
         for one, state in zip(_of_this_kind(held), states, strict=True):
-            if isinstance(one, np.random.BitGenerator):
-                one.state = state
-            else:
-                one.setstate(state)
+            set_state(one, state)
 
 
 def _of_this_kind(held: Sequence[Any]) -> list[Any]:
@@ -121,7 +148,7 @@ def _of_this_kind(held: Sequence[Any]) -> list[Any]:
 
 def _restart(one: Any, seed: int) -> None:
     if not isinstance(one, np.random.BitGenerator):
-        one.seed(seed)
+        one.seed(seed) if isinstance(one, random.Random) else one.manual_seed(seed)
         return
     try:
         one.state = type(one)(seed).state

@@ -88,6 +88,11 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
         elif judged.keeps:
             said = "an input that was asked about before gets the same answer again"
         reasons.append(f"{said}, which cannot be followed: audit it; here each run had a process of its own")
+    elif judged.seeded:
+        said = (
+            f"{judged.seeded} was made from a seed: if it is always the same number, every new process draws the same"
+        )
+        reasons.append(f"{said} noise, and if it is one of few, it can be guessed")
     elif isinstance(judged.error, WatchedTooLong):
         reasons.append("watching its runs takes longer than half of the time: give more")
     elif watched is not None:

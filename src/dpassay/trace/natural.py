@@ -82,7 +82,8 @@ class Natural:
     def __init__(self, call: Call, until: float = float("inf"), subject: Any = None) -> None:
         self.call, self.until = call, until
         self.held = generators_of(call if subject is None else subject)
-        self.fixed = fixed_seeds(call if subject is None else subject)
+        seeds = fixed_seeds(call if subject is None else subject)
+        self.fixed, self.seeded = ([one for one in seeds if bool(one.line) is known] for known in (True, False))
         self.runs = self.copies = 0
         self.keeps = False  # whether it gives an answer again
         self.kept: bool | None = None  # whether it gave some in an earlier trace; None if that was not looked at

@@ -58,7 +58,8 @@ class _Judged:
     error: RunError | None
     remembers: bool
     claimed: float
-    fixed: bool = False  # whether the code has a fixed seed
+    fixed: bool = False  # whether the code has a fixed seed, or one of unknown origin
+    seeded: str = ""  # what was made from a seed of unknown origin
     unsure: bool = False  # there was no time to look whether earlier runs matter
     keeps: bool = False  # whether it gives an answer again
     kept: bool = False  # and gave some in an earlier trace
@@ -189,7 +190,8 @@ def _judge(tracer: Tracer, x: Any, y: Any, guarantee: Any, alpha: float, budget:
             raise
         error = raised
     if watched is not None:
-        bounded = watched.upper.b <= limit_of(guarantee, watched.draws).b and not remembers and not natural.fixed
+        within = watched.upper.b <= limit_of(guarantee, watched.draws).b
+        bounded = within and not (remembers or natural.fixed or natural.seeded)
         limits: dict[str, Any] = {"alpha": alpha, "budget": half}
         limits |= {"least": ENOUGH, "most": MOST_TRIALS} if bounded else {"least": LEAST, "most": LEAST}
         if watched.chosen is not None:
@@ -206,8 +208,9 @@ def _judge(tracer: Tracer, x: Any, y: Any, guarantee: Any, alpha: float, budget:
         left = budget if budget.left > least else Budget(least, budget.strictly)
         centres = None if watched is None else watched.centres
         count = _counted(tracer, (x, y), guarantee, alpha, left, False, centres)
-    fixed, keeps = bool(natural.fixed), natural.keeps
-    return _Judged((x, y), watched, trials, count, error, remembers, guarantee.claimed, fixed, before.unsure, keeps)
+    fixed, seeded = bool(natural.fixed or natural.seeded), "".join(one.name for one in natural.seeded[:1])
+    shown = (watched, trials, count, error, remembers, guarantee.claimed)
+    return _Judged((x, y), *shown, fixed, seeded, before.unsure, natural.keeps)
 
 
 def _counted(
