@@ -121,6 +121,9 @@ def known_bits(key: Sequence[int], held: Sequence[Any] = ()) -> Iterator[None]:
         np.random.seed(int(stream.integers(2**32)))
         if torch is not None:
             torch.manual_seed(int(stream.integers(2**63)))
+        for one in held:
+            if isinstance(one, random.SystemRandom):
+                setattr(one, "gauss_next", None)  # noqa: B010 - the second of two numbers, which the next call would take
         for one in _of_this_kind(held):
             _restart(one, int(stream.integers(2**63)))
         os.urandom = random._urandom = from_stream  # type: ignore[attr-defined]

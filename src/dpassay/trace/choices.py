@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from dpassay.errors import MechanismError
 from dpassay.exact.loss_components import AtomLoss
 from dpassay.exact.privacy_loss import PrivacyLoss
 from dpassay.trace.choosing import CHOICE
+from dpassay.trace.coordinatewise import Coordinates, coordinates_of, laws_that_differ
 from dpassay.trace.doubts import keeps_answers
 from dpassay.trace.findings import Finding
 from dpassay.trace.losses import PairLoss, shown_by
@@ -26,7 +28,8 @@ from dpassay.trace.record import Array, Draw, Run
 from dpassay.trace.tracer import Tracer
 
 MOST_RUNS = 110  # of a trace: some are left to reproduce the finding, and for hostile inputs
-MOST_IF_QUICK, QUICK = 260, 6e-3  # runs of each input if one takes no longer than this, in seconds
+MOST_IF_QUICK, SECONDS = 400, 0.8  # runs of each input, if they are quick; the time for them
+FEW = 4  # numbers: what more of them decide is looked at one by one first
 AGAIN, AGAIN_IF_REFUTED = 5, 30  # runs of each input with natural draws, to confirm it
 
 
@@ -41,7 +44,7 @@ class Chosen:
     pipeline: str
     event: frozenset[str] | None = None  # the outputs, as `described`, that show most at the claim
     more_often: int = 0  # which of the two inputs has the event more often
-    outcomes: tuple[Outcomes, Outcomes] | None = None
+    outcomes: tuple[Outcomes, Outcomes] | tuple[Coordinates, Coordinates] | None = None
 
 
 def judged_choices(tracer: Tracer, pair: tuple[Any, Any], runs: tuple[Run, Run], guarantee: Any) -> Chosen | None:
@@ -53,6 +56,8 @@ def judged_choices(tracer: Tracer, pair: tuple[Any, Any], runs: tuple[Run, Run],
         if not all(drawn_anew(tracer, x) for x in pair):
             return None
         most = max((MOST_RUNS - tracer.runs) // 2, _affordable(tracer, pair[0]))
+        if len(steps[0] or ()) > FEW and (apart := _one_by_one(tracer, pair, runs, guarantee, most)) is not None:
+            return apart
         found = [outcomes for x in pair if (outcomes := gone_through(tracer, x, most)) is not None]
         if len(found) < 2 or any(keeps_answers(tracer, [x]) for x in pair):
             return None
@@ -66,9 +71,34 @@ def judged_choices(tracer: Tracer, pair: tuple[Any, Any], runs: tuple[Run, Run],
 
 def _affordable(tracer: Tracer, x: Any) -> int:
     """How many runs of each input are a matter of a second."""
-    begun = time.perf_counter()
+    begun = time.process_time()
     tracer.run(x)
-    return MOST_IF_QUICK if time.perf_counter() - begun < QUICK else 0
+    return int(min(MOST_IF_QUICK, SECONDS / max(time.process_time() - begun, 1e-6)))
+
+
+def _one_by_one(
+    tracer: Tracer, pair: tuple[Any, Any], runs: tuple[Run, Run], guarantee: Any, most: int
+) -> Chosen | None:
+    """The loss if each drawn number decides a part of the output of its own: that of the parts together."""
+    first, second = (coordinates_of(tracer, x, most) for x in pair)
+    apart = None if first is None or second is None else laws_that_differ(first, second)
+    if first is None or second is None or apart is None or any(keeps_answers(tracer, [x]) for x in pair):
+        return None
+    columns = [[[law.get(key, 0.0) for key in {**p, **q}] for law in (p, q)] for p, q in apart]
+    both = [
+        PrivacyLoss(tuple((AtomLoss.between(_shares(one[at]), _shares(one[1 - at])), 1) for one in columns))
+        for at in (0, 1)
+    ]
+    together, delta, draw = PairLoss(both[0], both[1]), guarantee.exact_delta, runs[0].decisions()[0][1]
+    upper = together.epsilon(delta) if columns else ZERO
+    lower, findings = _slack(draw, upper), list[Finding]()
+    if lower.a > guarantee.exact_epsilon.b:
+        size = "∞" if upper.a == INFINITY.a else f"{float(upper.a):.6g}"
+        many = "a number decides" if len(columns) == 1 else f"{len(columns)} independent numbers decide"
+        said = f"{draw.place}: {many} parts of the output that differ: ε = {size} for this pair"
+        findings.append(Finding("loss-too-large", draw.place, f"{said}, where {guarantee} is claimed"))
+    loss = together.worst(delta) if columns else None
+    return Chosen(lower, upper, loss, tuple(findings), _as_coded(runs), outcomes=(first, second))
 
 
 def telling_event(p: Array, q: Array, guarantee: Any) -> tuple[Array, int]:
@@ -118,9 +148,14 @@ def _slack(draw: Draw, epsilon: Number) -> Number:
 
 
 def _atoms(p: Array, q: Array) -> PrivacyLoss:
-    total = [sum((number(float(v)) for v in one), ZERO) for one in (p, q)]
-    first, second = (tuple(number(float(v)) / whole for v in one) for one, whole in zip((p, q), total, strict=True))
-    return PrivacyLoss(((AtomLoss.between(first, second), 1),))
+    return PrivacyLoss(((AtomLoss.between(_shares(p), _shares(q)), 1),))
+
+
+def _shares(chances: Iterable[float]) -> tuple[Number, ...]:
+    """Probabilities that add up to 1."""
+    values = [number(float(one)) for one in chances]
+    whole = sum(values, ZERO)
+    return tuple(one / whole for one in values)
 
 
 def _shown_partly(p: Array, q: Array, rest: float, delta: Number) -> Number:

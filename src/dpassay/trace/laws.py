@@ -19,6 +19,35 @@ from dpassay.trace.record import Array, Draw, Node
 
 NOISE_KINDS = ("laplace", "gaussian", "exponential", "discrete laplace", "logistic", "cauchy", "gumbel")
 
+# The names that numpy and Python give to the arguments of what draws, in their order, and what they are by default.
+PARAMETERS = {
+    "laplace": ("loc", "scale"),
+    "normal": ("loc", "scale"),
+    "gumbel": ("loc", "scale"),
+    "logistic": ("loc", "scale"),
+    "uniform": ("low", "high"),
+    "exponential": ("scale",),
+    "gauss": ("mu", "sigma"),
+    "normalvariate": ("mu", "sigma"),
+    "expovariate": ("lambd",),
+    "geometric": ("p",),
+    "binomial": ("n", "p"),
+    "integers": ("low", "high", "size", "dtype", "endpoint"),
+    "randint": ("low", "high"),
+    "randrange": ("start", "stop", "step"),
+    "getrandbits": ("k",),
+    "multivariate_normal": ("mean", "cov"),
+}
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "laplace": {"loc": 0.0, "scale": 1.0},
+    "normal": {"loc": 0.0, "scale": 1.0},
+    "gauss": {"mu": 0.0, "sigma": 1.0},
+    "normalvariate": {"mu": 0.0, "sigma": 1.0},
+    "uniform": {"low": 0.0, "high": 1.0},
+    "exponential": {"scale": 1.0},
+    "expovariate": {"lambd": 1.0},
+}
+
 
 @lru_cache(maxsize=REMEMBERED)
 def law_of(draw: Draw) -> Law | None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import sys
 from collections import OrderedDict, deque
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, wraps
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,11 @@ _STRIPPING: dict[type, Callable[[Any], Any]] = {}
 def register(natural: type, kind: type, strip: Callable[[Any], Any]) -> None:
     """A watched type, the type that it stands for, and how its plain value is found."""
     KINDS[natural], NATURAL[kind], _STRIPPING[kind] = kind, natural, strip
+
+
+def stands_for(kind: type, natural: Callable[[Any], Any]) -> None:
+    """A type whose values are replaced by others when they leave the code."""
+    _STRIPPING[kind] = natural
 
 
 def watched(draw: Draw, scalar: bool) -> Any:
@@ -324,6 +329,37 @@ MATH = {
     **{"fabs": np.abs, "copysign": np.copysign, "floor": np.floor, "ceil": np.ceil},
 }
 assert all(hasattr(math, name) for name in MATH)
+
+
+def quantiles() -> Iterator[tuple[type, str, Callable[..., Any]]]:
+    """The methods that turn uniform numbers into others, of what the process has loaded: class, name, and watched."""
+    if "statistics" in sys.modules:
+        normal = sys.modules["statistics"].NormalDist
+        yield normal, "inv_cdf", _quantile(normal.inv_cdf, True)
+    if "scipy.stats" in sys.modules:
+        kind = sys.modules["scipy.stats"].rv_continuous
+        for name in ("ppf", "isf"):
+            yield kind, name, _quantile(getattr(kind, name), False)
+
+
+@cache  # every run installs them again
+def _quantile(own: Callable[..., Any], one_by_one: bool) -> Callable[..., Any]:
+    @wraps(own)
+    def computed(self: Any, q: Any, *arguments: Any, **options: Any) -> Any:
+        node, at = node_of(q), plain(q)
+        given, more = [plain(one) for one in arguments], {key: plain(one) for key, one in options.items()}
+        result = own(self, at, *given, **more)
+        if node is None or current() is None:
+            return result
+
+        def whole(values: Any) -> Array:
+            if one_by_one:
+                return np.array([own(self, one) for one in np.ravel(values).tolist()]).reshape(np.shape(values))
+            return np.asarray(own(self, np.asarray(values), *given, **more))
+
+        return with_node(result, attempted(lambda: combined(whole, [node], [at])), scalar=np.ndim(result) == 0)
+
+    return computed
 
 
 def adding(things: Any, /, start: Any = 0) -> Any:

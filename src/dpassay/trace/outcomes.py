@@ -273,15 +273,25 @@ def _chance(steps: Sequence[Step], parts: Sequence[Part]) -> float:
 
 def _with(run: Run, values: dict[int, Array], step: Step, part: Part, begun: int) -> dict[int, Array]:
     """What to draw so that one step is another part: everything before it unchanged, and as requested after it."""
-    changed = np.array(values[step.draw])
-    changed.flat[step.at] = (
-        part + step.first
-        if isinstance(part, int)
-        else _raw(run.draws[step.draw], step.at, part[0] + INSIDE * (part[1] - part[0]))
-    )
+    own = np.array(values[step.draw])
+    own.flat[step.at] = _within(run, step, part)
     order = [k for k, _ in run.decisions()]
     last = max(order.index(step.draw), _place_of(run, begun - 1) if begun else 0)
-    return {**{k: values[k] for k in order[: last + 1]}, step.draw: changed}
+    return {**{k: values[k] for k in order[: last + 1]}, step.draw: own}
+
+
+def changed(run: Run, step: Step, part: Part) -> dict[int, Array]:
+    """What to draw so that one step is another part, and everything else unchanged."""
+    values = {k: np.array(draw.values) for k, draw in run.decisions()}
+    values[step.draw].flat[step.at] = _within(run, step, part)
+    return values
+
+
+def _within(run: Run, step: Step, part: Part) -> float:
+    """A number to draw so that a step is this part."""
+    if isinstance(part, int):
+        return part + step.first
+    return _raw(run.draws[step.draw], step.at, part[0] + INSIDE * (part[1] - part[0]))
 
 
 def _place_of(run: Run, position: int) -> int:

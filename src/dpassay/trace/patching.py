@@ -1,4 +1,4 @@
-"""Values that are replaced during a run and put back after it, and `type` as the code knows it."""
+"""Values that are replaced during a run and put back after it, and `type`, `float` and `int` as the code knows them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from operator import setitem
 from types import FunctionType, ModuleType
 from typing import Any
 
-from dpassay.trace.numbers import NATURAL
+import numpy as np
+
+from dpassay.trace.follow import moved
+from dpassay.trace.numbers import NATURAL, node_of, plain, stands_for, with_node
 
 
 class Patches:
@@ -59,7 +62,8 @@ class _AsNatural(type):
 
     def __call__(cls, *arguments: Any, **options: Any) -> Any:
         if len(arguments) == 1 and not options:
-            return NATURAL.get(type(arguments[0]), type(arguments[0]))
+            kind = NATURAL.get(type(arguments[0]), type(arguments[0]))
+            return STANDING_FOR.get(kind, kind)  # so that `type(z) is float` says the same
         return type(*arguments, **options)
 
     def __instancecheck__(cls, thing: Any) -> bool:
@@ -71,3 +75,53 @@ class _AsNatural(type):
 
 class NaturalType(metaclass=_AsNatural):
     """Stands for `type` in the code that is watched."""
+
+
+class _AsNumber(type):
+    """Python's float or int, which turn a watched number into a watched one."""
+
+    own: Any
+
+    def __call__(cls, *arguments: Any, **options: Any) -> Any:
+        node = node_of(arguments[0]) if len(arguments) == 1 and not options else None
+        if node is None or node.offset.size != 1 or not cls.keeps(plain(arguments[0])):
+            return cls.own(*arguments, **options)
+        one = moved(node, lambda part: part.reshape(()))
+        return with_node(cls.own(plain(arguments[0])), one, scalar=True)
+
+    def keeps(cls, value: Any) -> bool:
+        """Whether the number stays what it is; an integer of a fraction, or a number in a text, is another."""
+        whole = isinstance(value, int | np.integer) or getattr(value, "dtype", np.dtype("U1")).kind in "iu"
+        real = isinstance(value, float | np.floating) or getattr(value, "dtype", np.dtype("U1")).kind == "f"
+        return whole or (cls.own is float and real)
+
+    def __instancecheck__(cls, thing: Any) -> bool:
+        return isinstance(thing, cls.own)
+
+    def __subclasscheck__(cls, kind: Any) -> bool:
+        return issubclass(kind, cls.own)
+
+    def __eq__(cls, other: Any) -> bool:
+        return other is cls or other is cls.own
+
+    def __hash__(cls) -> int:
+        return hash(cls.own)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls.own, name)
+
+    def __repr__(cls) -> str:
+        return repr(cls.own)
+
+    @property
+    def dtype(cls) -> Any:
+        """What numpy takes it for."""
+        return np.dtype(cls.own)
+
+
+def _number_type(own: type) -> Any:
+    return _AsNumber(own.__name__, (), {"own": own, "__module__": "builtins", "__qualname__": own.__qualname__})
+
+
+stands_for(_AsNumber, lambda kind: kind.own)
+STANDING_FOR = {float: _number_type(float), int: _number_type(int)}  # in the code that is watched

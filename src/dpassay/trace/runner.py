@@ -37,7 +37,7 @@ from dpassay.trace.replay import values_of
 from dpassay.trace.result import TraceResult
 from dpassay.trace.suggesting import Suggested, limit_of, suggested
 from dpassay.trace.tracer import Tracer
-from dpassay.trace.trials import ENOUGH, LEAST, Trials, agreeing, agreeing_outcomes
+from dpassay.trace.trials import ENOUGH, LEAST, Trials, agreeing, agreeing_outcomes, needed
 
 MOST_PAIRS, MOST_GIVEN, MOST_INPUTS = 4, 8, 40
 ALPHA = 1e-3  # error probability of a trace of given pairs
@@ -193,7 +193,8 @@ def _judge(tracer: Tracer, x: Any, y: Any, guarantee: Any, alpha: float, budget:
         within = watched.upper.b <= limit_of(guarantee, watched.draws).b
         bounded = within and not (remembers or natural.fixed or natural.seeded)
         limits: dict[str, Any] = {"alpha": alpha, "budget": half}
-        limits |= {"least": ENOUGH, "most": MOST_TRIALS} if bounded else {"least": LEAST, "most": LEAST}
+        enough = min(MOST_TRIALS, max(ENOUGH, needed(up(watched.upper), alpha))) if bounded else LEAST
+        limits |= {"least": enough, "most": MOST_TRIALS if bounded else LEAST}
         if watched.chosen is not None:
             trials = agreeing_outcomes(tracer, (x, y), watched.chosen.outcomes, **limits)
         else:

@@ -33,38 +33,23 @@ from dpassay.trace.choosing import (
     state_of,
 )
 from dpassay.trace.follow import of_draw
+from dpassay.trace.laws import DEFAULTS, PARAMETERS
 from dpassay.trace.loaders import watched_methods
-from dpassay.trace.numbers import MATH, NATURAL, adding, elementwise, making, picking, plain, totalling, with_node
-from dpassay.trace.patching import NaturalType, Patches
+from dpassay.trace.numbers import (
+    MATH,
+    NATURAL,
+    adding,
+    elementwise,
+    making,
+    picking,
+    plain,
+    quantiles,
+    totalling,
+    with_node,
+)
+from dpassay.trace.patching import STANDING_FOR, NaturalType, Patches
 from dpassay.trace.record import Run, begin, caller, current, drawing, end, importing
 
-PARAMETERS = {
-    "laplace": ("loc", "scale"),
-    "normal": ("loc", "scale"),
-    "gumbel": ("loc", "scale"),
-    "logistic": ("loc", "scale"),
-    "uniform": ("low", "high"),
-    "exponential": ("scale",),
-    "gauss": ("mu", "sigma"),
-    "normalvariate": ("mu", "sigma"),
-    "expovariate": ("lambd",),
-    "geometric": ("p",),
-    "binomial": ("n", "p"),
-    "integers": ("low", "high", "size", "dtype", "endpoint"),
-    "randint": ("low", "high"),
-    "randrange": ("start", "stop", "step"),
-    "getrandbits": ("k",),
-    "multivariate_normal": ("mean", "cov"),
-}
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "laplace": {"loc": 0.0, "scale": 1.0},
-    "normal": {"loc": 0.0, "scale": 1.0},
-    "gauss": {"mu": 0.0, "sigma": 1.0},
-    "normalvariate": {"mu": 0.0, "sigma": 1.0},
-    "uniform": {"low": 0.0, "high": 1.0},
-    "exponential": {"scale": 1.0},
-    "expovariate": {"lambd": 1.0},
-}
 _MAKING = (
     *("array", "asarray", "asanyarray", "ascontiguousarray", "zeros", "empty", "ones", "full"),
     *("zeros_like", "empty_like", "ones_like", "full_like"),
@@ -77,10 +62,11 @@ _PYTHON_DRAWS = (
 )
 _STATE_DRAWS = [name for name in dir(np.random.RandomState) if not name.startswith("_") and hasattr(np.random, name)]
 _NOT_SUBJECTS = {"__main__", "dpassay", "numpy", "scipy", "torch"}  # packages that are not searched
+_BUILTINS = {"type": NaturalType, "sum": adding, **{kind.__name__: own for kind, own in STANDING_FOR.items()}}
 _OPAQUE = {
     os: ("urandom",),
     random: ("_urandom",),
-    secrets: ("randbits", "randbelow", "choice", "token_bytes", "token_hex", "token_urlsafe"),
+    secrets: ("token_bytes", "token_hex", "token_urlsafe"),
 }
 _GENERATOR, _STATE, _DEFAULT_RNG = np.random.Generator, np.random.RandomState, np.random.default_rng  # not watched
 
@@ -266,7 +252,12 @@ def _patch_libraries(patches: Patches) -> dict[int, Any]:
     for name in (*_PYTHON_DRAWS, "setstate"):
         if hasattr(random, name):
             put(random, name, getattr(random._inst, name))
-    for kind, name, method in watched_methods():
+    for name in ("random", "getrandbits", "randbytes"):  # which the system's source has of its own
+        patches.attribute(random.SystemRandom, name, _watching(getattr(random.SystemRandom, name), "random", name))
+    put(secrets, "randbelow", _watching(secrets.randbelow, "random", "randrange", method=False))
+    for name, own in (("randbits", "getrandbits"), ("choice", "choice")):
+        put(secrets, name, getattr(secrets._sysrand, own))  # type: ignore[attr-defined]
+    for kind, name, method in (*watched_methods(), *quantiles()):
         patches.attribute(kind, name, method)
     for module, names in _OPAQUE.items():
         for name in names:
@@ -380,7 +371,7 @@ class _Search:
             if id(space) in self.seen:
                 continue
             self.seen.add(id(space))
-            for name, value in (("type", NaturalType), ("sum", adding)):
+            for name, value in _BUILTINS.items():
                 if name not in space and package not in _NOT_SUBJECTS - {"__main__"}:
                     self.patches.name(space, name, value)
             for name, value in list(space.items()):

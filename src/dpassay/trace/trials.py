@@ -16,6 +16,7 @@ from typing import Any
 
 from dpassay.errors import MechanismError
 from dpassay.trace.budget import Budget
+from dpassay.trace.coordinatewise import Coordinates
 from dpassay.trace.failing import WatchedTooLong
 from dpassay.trace.matching import Matching
 from dpassay.trace.outcomes import is_one_of
@@ -49,6 +50,16 @@ class Trials:
         0.00276
         """
         return min(1.0, self.p * (1 + math.exp(min(epsilon, 700.0))))
+
+
+def needed(epsilon: float, alpha: float) -> int:
+    """How many trials leave out at most half of all outputs, so that a bound of ε says something.
+
+    >>> needed(1.0, 0.001), Trials(needed(1.0, 0.001), 0.001).exception(1.0) <= 0.5
+    (48, True)
+    """
+    share = 0.5 / (1 + math.exp(min(epsilon, 700.0)))
+    return math.ceil(math.log(alpha) / math.log1p(-share)) if share > 1e-9 else 10**9
 
 
 Judge = Callable[[int, Run], str]  # of which input, and its watched run: what is different, if anything is
@@ -87,7 +98,10 @@ def agreeing_outcomes(
     outputs: dict[str, Reading] = {}
 
     def judge(at: int, run: Run) -> str:
-        if not is_one_of(run, found[at]):
+        own = found[at]
+        if isinstance(own, Coordinates):
+            return own.difference(run)
+        if not is_one_of(run, own):
             return "a run was not one of those that were enumerated: something else decides too"
         where = outputs.setdefault(described(run.output), run.reading).difference(run.reading)
         return "" if where is None else f"outputs that are equal differ in the type, order or last bits of {where}"

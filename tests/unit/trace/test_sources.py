@@ -3,6 +3,7 @@
 import os
 import random
 import secrets
+import statistics
 import threading
 from pathlib import Path
 from typing import Any
@@ -64,16 +65,18 @@ def test_generators_in_objects_are_seen() -> None:
 
 
 def test_sources_that_cannot_be_followed_are_named() -> None:
-    run = seen(lambda: (os.urandom(4), secrets.randbits(8), secrets.token_bytes(2)))
-    assert {name for name, _ in run.opaque} >= {"os.urandom", "secrets.randbits", "secrets.token_bytes"}
+    run = seen(lambda: (os.urandom(4), secrets.token_hex(8), secrets.token_bytes(2)))
+    assert {name for name, _ in run.opaque} >= {"os.urandom", "secrets.token_hex", "secrets.token_bytes"}
 
 
 def test_everything_is_put_back() -> None:
     before = (np.random.default_rng, np.random.normal, np.random.mtrand._rand, random.gauss, os.urandom, held)
-    methods = dict(vars(random.Random))
+    methods = [dict(vars(kind)) for kind in (random.Random, random.SystemRandom, statistics.NormalDist)]
+    secret = dict(vars(secrets))
     seen(lambda: np.random.normal())
     assert before == (np.random.default_rng, np.random.normal, np.random.mtrand._rand, random.gauss, os.urandom, held)
-    assert dict(vars(random.Random)) == methods
+    assert methods == [dict(vars(kind)) for kind in (random.Random, random.SystemRandom, statistics.NormalDist)]
+    assert dict(vars(secrets)) == secret
 
 
 def test_a_run_can_be_given_other_values() -> None:
@@ -128,7 +131,8 @@ def test_what_an_import_draws_does_not_count(tmp_path: Path, monkeypatch: pytest
 def test_the_seed_of_a_generator_is_no_opaque_source() -> None:
     run = seen(lambda: [np.random.default_rng().laplace(), np.random.Generator(np.random.PCG64()).normal()])
     assert ([draw.distribution for draw in run.draws], run.opaque) == (["laplace", "normal"], [])
-    assert seen(lambda: random.SystemRandom().getrandbits(8)).opaque
+    system = seen(lambda: (random.SystemRandom().getrandbits(8), secrets.randbits(3)))
+    assert ([draw.parameters for draw in system.draws], system.opaque) == ([{"k": 8}, {"k": 3}], [])
 
 
 def test_distributions_of_scipy_that_were_imported_before_are_watched() -> None:

@@ -1,0 +1,86 @@
+"""Bits and words that are decided one by one: as many as there are, their losses are known, and nothing else is."""
+
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpassay.trace.coordinatewise import coordinates_of, laws_that_differ
+from dpassay.trace.session import trace
+from dpassay.trace.tracer import Tracer
+
+WORDS = ["a", "flight", "to", "rome", "paris", "oslo"]
+
+
+def unary(x: int, rng: Any) -> Any:
+    bits = np.eye(40)[x]
+    return np.where(rng.random(40) < 0.25, 1 - bits, bits)
+
+
+def optimised_unary(x: int) -> list[bool]:
+    return [random.random() < (0.5 if k == x else 0.25) for k in range(12)]
+
+
+def words(text: str) -> str:
+    return " ".join(random.choices(WORDS, [math.exp(2.0 * (word == one)) for word in WORDS])[0] for one in text.split())
+
+
+def with_their_sum(x: int, rng: Any) -> list[float]:
+    bits = unary(x, rng)
+    return [*bits.tolist(), float(bits.sum())]
+
+
+def with_a_rare_copy(x: int, rng: Any) -> list[float]:
+    bits = unary(x, rng)
+    return [*bits.tolist()[:-1], float(x) if bits[5] and bits[6] else float(bits[-1])]
+
+
+def by_the_last(x: int, rng: Any) -> list[bool]:
+    """Each bit is flipped with a probability that depends on the one before."""
+    found = [bool(rng.random() < 0.5)]
+    for k in range(8):
+        found.append(bool(rng.random() < (0.5 if found[-1] else 0.25 + 0.25 * (k == x))))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("subject", "pair", "epsilon", "truth"),
+    [
+        (unary, (3, 7), 2.2, 2 * math.log(3)),  # two bits that differ, each kept with probability 3/4
+        (optimised_unary, (0, 11), 1.1, math.log(3)),  # (1/2)/(1/4) · (3/4)/(1/2)
+        (words, ("a flight to rome a flight", "a flight to oslo a flight"), 2.01, 2.0),
+    ],
+)
+def test_the_loss_is_that_of_the_parts_that_differ(
+    subject: Any, pair: Any, epsilon: float, truth: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpassay.trace.runner.MOST_TRIALS", 150)
+    result = trace(subject, pairs=[pair], epsilon=epsilon, hostile=False)
+    assert result.verdict.open
+    assert result.traced_epsilon.lower == pytest.approx(truth, rel=1e-9)
+    assert result.pair_epsilon.upper == pytest.approx(truth, rel=1e-9)
+    assert result.apart_from < 1
+
+
+def test_each_number_has_its_own_part_of_the_output() -> None:
+    tracer = Tracer(unary)
+    first, second = coordinates_of(tracer, 3, 100), coordinates_of(tracer, 7, 100)
+    assert first is not None
+    assert second is not None
+    assert [len(one.where) for one in first.decided] == [1] * 40
+    apart = laws_that_differ(first, second)
+    assert apart is not None
+    assert sorted(sorted(p.values()) for p, _ in apart) == [[0.25, 0.75]] * 2
+
+
+@pytest.mark.parametrize("subject", [with_their_sum, by_the_last])
+def test_numbers_that_decide_something_together_are_not_taken_apart(subject: Any) -> None:
+    assert coordinates_of(Tracer(subject), 3, 100) is None
+
+
+def test_what_happens_now_and_then_is_found_by_the_trials() -> None:
+    """Two flips together, with probability 1/16, let the input out: no bound, whatever single changes show."""
+    result = trace(with_a_rare_copy, pairs=[(3, 7)], epsilon=2.2, hostile=False)
+    assert result.verdict.refuted or result.pair_epsilon.upper == math.inf
