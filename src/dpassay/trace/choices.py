@@ -29,7 +29,7 @@ from dpassay.trace.tracer import Tracer
 
 MOST_RUNS = 110  # of a trace: some are left to reproduce the finding, and for hostile inputs
 MOST_IF_QUICK, SECONDS = 400, 0.8  # runs of each input, if they are quick; the time for them
-FEW = 4  # numbers: what more of them decide is looked at one by one first
+FEW = 2  # numbers: what more of them decide is looked at one by one first
 AGAIN, AGAIN_IF_REFUTED = 5, 30  # runs of each input with natural draws, to confirm it
 
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.trace.outcomes import LEAST, SHORTEST, Part, Step, changed, steps_of
+from dpassay.errors import MechanismError
+from dpassay.trace.outcomes import LEAST, SHORTEST, Part, Step, changed, steps_of, within
 from dpassay.trace.record import Run
 from dpassay.trace.tracer import Tracer
 from dpassay.trace.whole import Reading
@@ -25,13 +26,47 @@ Law = dict[tuple[str, ...], float]
 
 
 @dataclass(frozen=True, eq=False)
-class Decided:
-    """What one drawn number decides: the pieces of the output, for each of its parts, and their probabilities."""
+class Table:
+    """The parts of a drawn number, and their probabilities."""
 
-    where: frozenset[int]
     parts: tuple[Part, ...]
     chances: tuple[float, ...]
-    pieces: tuple[dict[int, Piece], ...]
+
+    @staticmethod
+    def of(step: Step) -> Table:
+        """The parts of a step."""
+        parts = _parts(step)
+        return Table(parts, tuple(step.chance(part) for part in parts))
+
+    def place(self, step: Step) -> int | None:
+        """Which of these parts was drawn; None if the step has other parts or other probabilities."""
+        now = Table.of(step)
+        if len(now.parts) != len(self.parts) or not np.allclose(now.chances, self.chances, rtol=1e-9, atol=0):
+            return None
+        if any(not np.allclose(part, was, rtol=0, atol=LEAST) for part, was in zip(now.parts, self.parts, strict=True)):
+            return None
+        return next((k for k, part in enumerate(self.parts) if step.within(part) is not None), None)
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """What a drawn number decides, with a second one that is drawn after some of its parts: pieces of the output.
+
+    `pieces` is by the places of the parts that were drawn, of one number or of two.
+    """
+
+    where: frozenset[int]
+    first: Table
+    second: tuple[Table | None, ...]  # for each part of the first
+    pieces: dict[tuple[int, ...], dict[int, Piece]]
+    taken: int  # numbers of the first run
+
+    def ways(self) -> list[tuple[tuple[int, ...], float]]:
+        """All that can be drawn, and its probability."""
+        found: list[tuple[tuple[int, ...], float]] = []
+        for k, (chance, then) in enumerate(zip(self.first.chances, self.second, strict=True)):
+            found += [((k,), chance)] if then is None else [((k, at), chance * p) for at, p in enumerate(then.chances)]
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,64 +79,141 @@ class Coordinates:
 
     def difference(self, run: Run) -> str:
         """What of a run is not as predicted from what it drew; nothing if all is."""
-        steps = steps_of(run)
-        if steps is None or len(steps) != len(self.decided):
-            return "other noise makes the code do something else"
-        paths, pieces = _pieces(run.reading)
+        steps, at = steps_of(run) or [], 0
         expected = list(self.base)
-        for step, known in zip(steps, self.decided, strict=True):
-            at = _place(step, known)
-            if at is None:
-                return "what a drawn number is compared with depends on other draws"
-            for index, piece in known.pieces[at].items():
+        for known in self.decided:
+            places: tuple[int, ...] = ()
+            table: Table | None = known.first
+            while table is not None:
+                place = table.place(steps[at]) if at < len(steps) else None
+                if place is None:
+                    return "what a drawn number is compared with depends on other draws"
+                places, at = (*places, place), at + 1
+                table = known.second[place] if len(places) == 1 else None
+            for index, piece in known.pieces[places].items():
                 expected[index] = piece
-        if paths != self.paths:
-            return "what the output consists of depends on the noise"
+        paths, pieces = _pieces(run.reading)
+        if at != len(steps) or paths != self.paths:
+            return "other noise makes the code do something else"
         where = _reading(paths, expected).difference(_reading(paths, pieces))
         return "" if where is None else f"{where} depends on more than the number that was seen to decide it"
 
     def law(self, where: frozenset[int]) -> Law | None:
         """The distribution of some pieces of the output; None if too many draws decide them."""
         own = [one for one in self.decided if one.where & where]
-        if math.prod(len(one.parts) for one in own) > MOST_TOGETHER:
+        if math.prod(len(one.pieces) for one in own) > MOST_TOGETHER:
             return None
         found: Law = {}
-        for places in product(*(range(len(one.parts)) for one in own)):
+        for ways in product(*(one.ways() for one in own)):
             pieces = {index: self.base[index] for index in where}
-            for one, at in zip(own, places, strict=True):
-                pieces |= one.pieces[at]
+            for one, (places, _) in zip(own, ways, strict=True):
+                pieces |= one.pieces[places]
             key = tuple(repr(pieces[index]) for index in sorted(where))
-            found[key] = found.get(key, 0.0) + math.prod(one.chances[at] for one, at in zip(own, places, strict=True))
+            found[key] = found.get(key, 0.0) + math.prod(chance for _, chance in ways)
         return found
 
 
 def coordinates_of(tracer: Tracer, x: Any, most: int) -> Coordinates | None:
     """Change each number that is drawn for x alone; None if that takes too many runs, or two decide the same part."""
-    key = (tracer.seed, 7, 0)
-    run = tracer.run(x, key=key)
-    steps = steps_of(run)
-    if steps is None or sum(len(_parts(step)) for step in steps) > most:
+    looking = _Looking(tracer, x, most)
+    if not looking.steps:
         return None
-    paths, base = _pieces(run.reading)
     found: list[Decided] = []
-    for step in steps:
-        parts = _parts(step)
-        seen: list[dict[int, Piece]] = []
-        for part in parts:
-            other = run if step.within(part) is not None else tracer.run(x, changed(run, step, part), key=key)
-            after = steps_of(other)
-            if after is None or len(after) != len(steps) or not all(map(_alike, steps, after)):
-                return None
-            where, pieces = _pieces(other.reading)
-            if where != paths:
-                return None
-            seen.append({k: piece for k, piece in enumerate(pieces) if _differ(piece, base[k])})
-        where_decided = frozenset().union(*seen)
-        if any(where_decided & one.where for one in found):
+    at = 0
+    while at < len(looking.steps):
+        block = looking.block(at, 0) or looking.block(at, 1)
+        if block is None or any(block.where & one.where for one in found):
             return None
-        pieces_of = tuple({k: one.get(k, base[k]) for k in where_decided} for one in seen)
-        found.append(Decided(where_decided, parts, tuple(step.chance(part) for part in parts), pieces_of))
-    return Coordinates(paths, base, tuple(found))
+        found.append(block)
+        at += block.taken
+    return Coordinates(looking.paths, looking.base, tuple(found))
+
+
+class _Looking:
+    """Runs of an input in which one number is changed, after which a second one may be drawn, or no longer is."""
+
+    def __init__(self, tracer: Tracer, x: Any, most: int) -> None:
+        self.tracer, self.x, self.left, self.key = tracer, x, most, (tracer.seed, 7, 0)
+        self.run = tracer.run(x, key=self.key)
+        self.steps = steps_of(self.run) or []
+        self.values = {k: np.array(draw.values) for k, draw in self.run.decisions()}
+        self.apart = list(self.values) == list(range(len(self.steps)))  # every draw is one step
+        self.paths, self.base = _pieces(self.run.reading)
+
+    def block(self, at: int, more: int) -> Decided | None:
+        """What the number `at` decides, if in the first run `more` others are drawn because of it; None if not so."""
+        if more and (not self.apart or at + more >= len(self.steps)):
+            return None
+        first, second, pieces = (
+            Table.of(self.steps[at]),
+            list[Table | None](),
+            dict[tuple[int, ...], dict[int, Piece]](),
+        )
+        for k, part in enumerate(first.parts):
+            drawn, seen = more, _Seen(self.run, self.steps, {})
+            if self.steps[at].within(part) is None:
+                tried = ((n, self.changed(at, more, n, part)) for n in ((0, 1) if self.apart else (0,)))
+                drawn, other = next(((n, one) for n, one in tried if one is not None), (0, None))
+                if other is None:
+                    return None
+                seen = other
+            if not drawn:
+                second.append(None)
+                pieces[k,] = seen.pieces
+                continue
+            then = seen.steps[at + 1]
+            second.append(table := Table.of(then))
+            for j, inner in enumerate(table.parts):
+                known = then.within(inner) is not None
+                got = seen if known else self.changed(at, more, 1, part, within(seen.run, then, inner))
+                if got is None:
+                    return None
+                pieces[k, j] = got.pieces
+        where = frozenset(index for one in pieces.values() for index in one)
+        whole = {k: {index: one.get(index, self.base[index]) for index in where} for k, one in pieces.items()}
+        return Decided(where, first, tuple(second), whole, 1 + more)
+
+    def changed(self, at: int, more: int, drawn: int, part: Part, then: float | None = None) -> _Seen | None:
+        """A run with another part, `drawn` numbers instead of `more` after it, and then the same as in the first run.
+
+        None if there is no such run, or no time for it.
+        """
+        self.left -= 1
+        if self.left < 0:
+            return None
+        forced = changed(self.run, self.steps[at], part)
+        if self.apart:
+            forced = {k if k <= at else k + drawn - more: one for k, one in forced.items() if not at < k <= at + more}
+            if then is not None:
+                forced[at + 1] = np.asarray(then)
+        try:
+            run = self.tracer.run(self.x, forced, key=self.key)
+        except (MechanismError, ValueError, TypeError, IndexError):
+            return None
+        steps = steps_of(run) or []
+        before, after = (
+            [*self.steps[: at + 1], *self.steps[at + 1 + more :]],
+            [*steps[: at + 1], *steps[at + 1 + drawn :]],
+        )
+        if len(steps) != len(self.steps) + drawn - more or not all(map(_alike, before, after)):
+            return None
+        if any(
+            one.within(two.within(None)) is None
+            for k, (one, two) in enumerate(zip(after, before, strict=True))
+            if k != at
+        ):
+            return None
+        paths, pieces = _pieces(run.reading)
+        if paths != self.paths or steps[at].within(part) is None:
+            return None
+        return _Seen(run, steps, {k: piece for k, piece in enumerate(pieces) if _differ(piece, self.base[k])})
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    run: Run
+    steps: list[Step]
+    pieces: dict[int, Piece]  # that are not those of the first run
 
 
 def laws_that_differ(first: Coordinates, second: Coordinates) -> list[tuple[Law, Law]] | None:
@@ -138,20 +250,9 @@ def _parts(step: Step) -> tuple[Part, ...]:
     return tuple(pairwise(ends))
 
 
-def _place(step: Step, known: Decided) -> int | None:
-    """Which of the known parts was drawn; None if the step has other parts or other probabilities."""
-    parts = _parts(step)
-    if len(parts) != len(known.parts):
-        return None
-    for part, was, chance in zip(parts, known.parts, known.chances, strict=True):
-        if not np.allclose(part, was, rtol=0, atol=LEAST) or not math.isclose(step.chance(part), chance, rel_tol=1e-9):
-            return None
-    return next((k for k, part in enumerate(known.parts) if step.within(part) is not None), None)
-
-
 def _alike(before: Step, after: Step) -> bool:
     """Whether a step has the same parts and probabilities when a number is changed."""
-    if (before.draw, before.at, before.first) != (after.draw, after.at, after.first):
+    if (before.at, before.first) != (after.at, after.first):
         return False
     if before.weights is not None:
         return (

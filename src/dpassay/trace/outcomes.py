@@ -274,7 +274,7 @@ def _chance(steps: Sequence[Step], parts: Sequence[Part]) -> float:
 def _with(run: Run, values: dict[int, Array], step: Step, part: Part, begun: int) -> dict[int, Array]:
     """What to draw so that one step is another part: everything before it unchanged, and as requested after it."""
     own = np.array(values[step.draw])
-    own.flat[step.at] = _within(run, step, part)
+    own.flat[step.at] = within(run, step, part)
     order = [k for k, _ in run.decisions()]
     last = max(order.index(step.draw), _place_of(run, begun - 1) if begun else 0)
     return {**{k: values[k] for k in order[: last + 1]}, step.draw: own}
@@ -283,11 +283,11 @@ def _with(run: Run, values: dict[int, Array], step: Step, part: Part, begun: int
 def changed(run: Run, step: Step, part: Part) -> dict[int, Array]:
     """What to draw so that one step is another part, and everything else unchanged."""
     values = {k: np.array(draw.values) for k, draw in run.decisions()}
-    values[step.draw].flat[step.at] = _within(run, step, part)
+    values[step.draw].flat[step.at] = within(run, step, part)
     return values
 
 
-def _within(run: Run, step: Step, part: Part) -> float:
+def within(run: Run, step: Step, part: Part) -> float:
     """A number to draw so that a step is this part."""
     if isinstance(part, int):
         return part + step.first

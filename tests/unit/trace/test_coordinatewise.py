@@ -27,6 +27,11 @@ def words(text: str) -> str:
     return " ".join(random.choices(WORDS, [math.exp(2.0 * (word == one)) for word in WORDS])[0] for one in text.split())
 
 
+def coin_and_word(text: str) -> str:
+    """Each word is kept with probability 3/4, otherwise any of six: it comes out with 3/4 + 1/24 or 1/24."""
+    return " ".join(one if random.random() < 0.75 else random.choice(WORDS) for one in text.split())
+
+
 def with_their_sum(x: int, rng: Any) -> list[float]:
     bits = unary(x, rng)
     return [*bits.tolist(), float(bits.sum())]
@@ -51,6 +56,7 @@ def by_the_last(x: int, rng: Any) -> list[bool]:
         (unary, (3, 7), 2.2, 2 * math.log(3)),  # two bits that differ, each kept with probability 3/4
         (optimised_unary, (0, 11), 1.1, math.log(3)),  # (1/2)/(1/4) · (3/4)/(1/2)
         (words, ("a flight to rome a flight", "a flight to oslo a flight"), 2.01, 2.0),
+        (coin_and_word, ("a flight to rome", "a flight to oslo"), 3, math.log(19)),
     ],
 )
 def test_the_loss_is_that_of_the_parts_that_differ(
@@ -73,6 +79,15 @@ def test_each_number_has_its_own_part_of_the_output() -> None:
     apart = laws_that_differ(first, second)
     assert apart is not None
     assert sorted(sorted(p.values()) for p, _ in apart) == [[0.25, 0.75]] * 2
+
+
+def test_a_number_that_is_drawn_only_after_some_others_belongs_to_them() -> None:
+    found = coordinates_of(Tracer(coin_and_word), "a flight to rome", 200)
+    assert found is not None
+    assert [sorted(one.where) for one in found.decided] == [[0], [1], [2], [3]]
+    law = found.law(frozenset([1]))
+    assert law is not None
+    assert sorted(law.values()) == pytest.approx([1 / 24] * 5 + [3 / 4 + 1 / 24])
 
 
 @pytest.mark.parametrize("subject", [with_their_sum, by_the_last])

@@ -109,7 +109,7 @@ def test_permute_and_flip_is_known_as_far_as_there_are_runs() -> None:
     "subject",
     [
         lambda x, rng: [u := rng.random(), u < 0.5 + x / 4],
-        lambda x, rng: float(rng.random()) < 0.5 + x / 4,
+        lambda x, rng: np.float64(rng.random()) < 0.5 + x / 4,
         lambda x, rng: rng.random() < rng.random() + x / 4,
     ],
     ids=["released", "out of sight", "compared with each other"],
