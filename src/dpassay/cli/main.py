@@ -59,6 +59,7 @@ for name, (part, group) in PARTS.items():
     app.add_typer(part, name=name, rich_help_panel=group)
 
 OWN_ERROR = 70  # as sysexits.h has it
+CLOSED_PIPE = 141  # as shells have it for a program that SIGPIPE ends; 1 would be a verdict
 
 
 def main() -> None:
@@ -80,13 +81,15 @@ def main() -> None:
         # typer turns Ctrl-C into a silent exit, unless a command has reported it and exited by itself.
         if isinstance(getattr(ending.__context__, "__cause__", None), KeyboardInterrupt):
             print("dpassay: interrupted; no file was changed", file=sys.stderr)
+        if isinstance(ending.__context__, BrokenPipeError):  # typer makes it 1
+            raise SystemExit(CLOSED_PIPE) from None
         raise
     except MemoryError:
         _fail(InputError("there is not enough memory: try a smaller dimension, or fewer runs"), 2)
     except BrokenPipeError:
         # The reader is gone; Python would complain again when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(1) from None
+        raise SystemExit(CLOSED_PIPE) from None
     except OSError as error:
         _fail(InputError(f"cannot use {error.filename or 'a file'}: {error.strerror or error}"), 2)
     except Exception as error:  # a bug in dpassay, which must not be taken for a verdict

@@ -155,8 +155,10 @@ def _dpnr(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
         drawn, other = ("Gaussian", "without") if subject.delta else ("Laplace", "with")
         raise InputError(f"{folder} has {drawn} noise, {claim.name} is about another; train {other} --delta for that")
     dropout, noise = "mu" in claim.parameters, "e" if "e" in claim.parameters else "epsilon"
-    own = {"epsilon": changes.get(noise, subject.epsilon), "mu": changes.get("mu", subject.mu) if dropout else 0}
-    subject = replace(subject, **own, delta=changes.get("delta", subject.delta), scale=None)
+    for given, own in ((noise, subject.epsilon), ("mu", subject.mu), ("delta", subject.delta)):
+        if given in changes and float(changes[given]) != own:
+            raise InputError(f"{folder} has its own {given}, {own:g}: leave {given} out, or train another model")
+    subject = replace(subject, mu=subject.mu if dropout else 0, scale=None)
     parameters = {"dim": subject.dim, noise: repr(subject.epsilon), **({"mu": repr(subject.mu)} if dropout else {})}
     parameters |= {"delta": repr(subject.delta)} if subject.delta else {}
     return Running(subject.scaled() if claim.name.endswith("-scaled") else subject, parameters)

@@ -14,6 +14,7 @@ from dpassay.text.models.classifier import Classifier
 from dpassay.text.models.encoders import Encoder, Remembering, sentence_encoder
 from dpassay.text.rewriters import dpnr
 from dpassay.text.rewriters.dpnr import Dpnr, distinguisher, load, save, train
+from dpassay.text.systems import check_model
 
 PAIR = ("book a flight to rome", "book a flight to boston")
 
@@ -257,6 +258,14 @@ def test_a_saved_model_comes_back(saved):
     stated = json.loads((saved / "model.json").read_text(encoding="utf-8"))
     assert (stated["format"], stated["system"], stated["encoder"]) == ("dpassay/model/1", "dpnr", "letters")
     assert sorted(path.name for path in saved.iterdir()) == ["model.json", "weights.safetensors"]
+
+
+@pytest.mark.parametrize(("name", "given"), [("dpnr", {"epsilon": "1"}), ("dpnr-dropout", {"mu": "0.5"})])
+def test_a_model_is_judged_with_its_own_noise(saved, monkeypatch, name, given):
+    monkeypatch.setattr("dpassay.text.rewriters.dpnr.load", lambda folder: load(folder, letters()))
+    parameter = next(iter(given))
+    with pytest.raises(InputError, match=f"has its own {parameter}, 0.[23]"):
+        check_model(claims[name], saved, **given)
 
 
 def test_the_encoder_it_was_trained_with_is_loaded(saved, monkeypatch):
