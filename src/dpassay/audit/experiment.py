@@ -92,9 +92,11 @@ class Experiment:
         if not isinstance(self.mechanism, HasDistribution):
             return None
         try:
-            return [self.mechanism.distribution(copied(x)) for x in self.inputs]
+            found = [self.mechanism.distribution(copied(x)) for x in self.inputs]
         except (InputError, NotImplementedError):
             return None
+        # A method of this name may return something else, such as the name of a distribution.
+        return found if all(hasattr(one, "sample") and hasattr(one, "log_likelihood") for one in found) else None
 
     def offered(self) -> tuple[Distinguisher, ...]:
         """Distinguishers that the mechanism itself offers for these inputs."""

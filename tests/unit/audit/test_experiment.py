@@ -456,6 +456,15 @@ class Declared:
         return self.distribution(x).sample(n, rng)
 
 
+@pytest.mark.parametrize("says", ["laplace", None, 3.0])
+def test_a_method_of_that_name_may_return_something_else(says):
+    mechanism = Recorded(Declared().sample)
+    mechanism.distribution = lambda x: says
+    where = experiment(mechanism, Hypothesis(0.5))
+    assert where.distributions() is None
+    assert learn_rule(where, 100, 0).cost > 0
+
+
 def test_where_the_law_is_known_learning_costs_no_runs():
     mechanism = Recorded(Declared().sample)
     mechanism.distribution = Declared().distribution
