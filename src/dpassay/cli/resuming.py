@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 
@@ -15,26 +15,28 @@ from dpassay.errors import InputError
 class Rewritten:
     """A digest of the texts that are in the output, in a file next to it until the rewriting is finished.
 
+    Where the lines of an author are limited, there is a digest of the authors too.
+
     A digest can confirm a guess of a text: only the owner may read the file. It covers what is already rewritten, so a
     line that ended the run can be repaired before the rest is rewritten.
     """
 
-    def __init__(self, out: Path) -> None:
-        self.out, self.path = out, out.with_name(out.name + ".resume")
+    def __init__(self, out: Path, authors: Callable[[], str] = lambda: "") -> None:
+        self.out, self.path, self.authors = out, out.with_name(out.name + ".resume"), authors
         self.digest, self.number = hashlib.sha256(), 0
-        self.read: deque[tuple[int, str]] = deque()  # for each group that was read and is not yet written
+        self.read: deque[tuple[int, str, str]] = deque()  # for each group that was read and is not yet written
 
     def begin(self) -> None:
         """Nothing is written yet."""
         self.path.unlink(missing_ok=True)
         self.path.touch(mode=0o600)
-        self._keep(0, self.digest.hexdigest())
+        self._keep(0, self.digest.hexdigest(), self.authors())
 
     def behind(self, texts: Iterator[str], done: int) -> Iterator[str]:
         """The texts after the first `done` ones, if the first ones are those that were rewritten."""
         try:
             known = json.loads(self.path.read_text(encoding="utf-8"))
-            number, expected = int(known["texts"]), str(known["sha256"])
+            number, expected = int(known["texts"]), (str(known["sha256"]), str(known.get("authors", "")))
         except (OSError, ValueError, KeyError, TypeError):
             raise InputError(
                 f"{self.out} is finished, or {self.path} was deleted, which says of what it is the rewriting: write to "
@@ -47,7 +49,7 @@ class Rewritten:
                 self.digest, self.number = digest.copy(), done
             if count > done:
                 ahead.append(text)
-            if count == number and digest.hexdigest() != expected:
+            if count == number and (digest.hexdigest(), self.authors()) != expected:
                 break
         else:
             if count == max(done, number):
@@ -60,7 +62,7 @@ class Rewritten:
             for text in group:
                 _add(self.digest, text)
             self.number += len(group)
-            self.read.append((self.number, self.digest.hexdigest()))
+            self.read.append((self.number, self.digest.hexdigest(), self.authors()))
             yield group
 
     def written(self) -> None:
@@ -71,8 +73,9 @@ class Rewritten:
         """All is written."""
         self.path.unlink(missing_ok=True)
 
-    def _keep(self, number: int, digest: str) -> None:
-        self.path.write_text(json.dumps({"texts": number, "sha256": digest}) + "\n", encoding="utf-8")
+    def _keep(self, number: int, digest: str, authors: str) -> None:
+        known = {"texts": number, "sha256": digest} | ({"authors": authors} if authors else {})
+        self.path.write_text(json.dumps(known) + "\n", encoding="utf-8")
 
 
 def _add(digest: hashlib._Hash, text: str) -> None:

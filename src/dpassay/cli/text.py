@@ -39,7 +39,7 @@ from dpassay.cli.rewriters import (
 from dpassay.errors import InputError, MechanismError
 
 if TYPE_CHECKING:
-    from dpassay.text.corpora.records import Lines, Table
+    from dpassay.text.corpora.records import AuthorLimit, Lines, Table
     from dpassay.text.rewriters.base import Rewriter, TextGuarantee
     from dpassay.text.rewriters.rewriting import Order
 
@@ -84,6 +84,13 @@ def rewrite(
         bool,
         typer.Option("--skip-invalid", help="Leave out and count records of a .jsonl file without a text."),
     ] = False,
+    per_author: Annotated[
+        int | None,
+        typer.Option(help="Rewrite at most this many records of each author, and leave out the others."),
+    ] = None,
+    author: Annotated[
+        str, typer.Option(help="With --per-author: the column that names the author. Default: user, speaker or author.")
+    ] = "",
     resume: Annotated[bool, typer.Option("--resume", help="Continue after what is already in OUT.")] = False,
     device: Device = "cpu",
     workers: Workers = None,
@@ -92,10 +99,11 @@ def rewrite(
 ) -> None:
     """Rewrite texts, one per line and in the same order, so that each is protected by differential privacy.
 
-    The guarantee is for one text. What it covers and what it rests on is written as JSON next to the output. Empty
-    lines, unknown words and very long lines are texts like any other. Of a .csv, .tsv or .jsonl file the column text is
-    rewritten; all others stay as they are, and the guarantee does not cover them. The guarantee of a rewriter of your
-    own is what it declares: it is not checked, except that its randomness must differ from run to run.
+    The guarantee is for one text, or with --per-author for all texts of an author. What it covers and what it rests on
+    is written as JSON next to the output. Empty lines, unknown words and very long lines are texts like any other. Of a
+    .csv, .tsv or .jsonl file the column text is rewritten; all others stay as they are, and the guarantee does not
+    cover them. The guarantee of a rewriter of your own is what it declares: it is not checked, except that its
+    randomness must differ from run to run.
 
     \b
     Examples:
@@ -104,6 +112,7 @@ def rewrite(
       dpassay rewrite --model models/adept --mechanism none --in in.txt --out same.txt --workers 4
       dpassay rewrite --model models/adept --epsilon 50 --in train.csv --out rewritten.csv      labels are kept
       dpassay rewrite --model models/adept --epsilon 50 --in in.jsonl --column question --out out.jsonl
+      dpassay rewrite --model models/adept --epsilon 50 --in mail.jsonl --per-author 5 --out out.jsonl
       dpassay rewrite --python mymodule:rewriter --true-epsilon 100 --check --in in.txt --out out.txt
     """
     if names:
@@ -116,19 +125,19 @@ def rewrite(
         raise InputError(f"{out} exists already: continue it with --resume, or write to another file")
     statement = statement if statement is not None or out is None else out.with_name(out.name + ".json")
     _check_files(source, out, statement)
-    form = _form(source, out, column, skip_invalid)
+    form = _form(source, out, column, skip_invalid, _author_limit(per_author, author, source))
     if check and python is None:
         raise InputError("--check is for a rewriter of your own, --python; for others see 'dpassay check --model'")
     order = order_of(model, python, mechanism, settings, (epsilon, true_epsilon, delta), device, cluster)
     from dpassay.compute.executors import make_executor
     from dpassay.core.files import write_whole
-    from dpassay.text.rewriters.base import released
+    from dpassay.text.rewriters.base import covering, released
     from dpassay.text.rewriters.base import statement as state
     from dpassay.text.rewriters.rewriting import opened
 
     with progress_bar(1) if order.true else working("reading the model") as bar:
         rewriter = opened(order, bar)
-    guarantee = _guarantee_of(order, rewriter, check)
+    guarantee = covering(_guarantee_of(order, rewriter, check), per_author, getattr(rewriter, "weights", None))
     with working("reading the model"):
         stated = state(rewriter, guarantee)
     _check_published(rewriter, guarantee, as_published)
@@ -251,7 +260,22 @@ def _check_files(source: Path | None, out: Path | None, statement: Path | None) 
         raise InputError("--in, --out and --statement must be different files: one would be written over another")
 
 
-def _form(source: Path | None, out: Path | None, column: str, skip_invalid: bool) -> Lines | Table:
+def _author_limit(most: int | None, column: str, source: Path | None) -> AuthorLimit | None:
+    from dpassay.text.corpora.records import TABLES, AuthorLimit
+
+    if most is None:
+        if column:
+            raise InputError("--author is for --per-author N, the number of records of an author that are rewritten")
+        return None
+    if source is None or source.suffix.lower() not in TABLES:
+        allowed = ", ".join(TABLES)
+        raise InputError(f"--per-author needs to know whose each text is: give --in a file ending in {allowed}")
+    return AuthorLimit(most, column)
+
+
+def _form(
+    source: Path | None, out: Path | None, column: str, skip_invalid: bool, authors: AuthorLimit | None
+) -> Lines | Table:
     """How the input is read and the output written: as lines, or as tables, by the files' suffixes."""
     from dpassay.text.corpora.records import TABLES, Lines, Table
 
@@ -270,7 +294,7 @@ def _form(source: Path | None, out: Path | None, column: str, skip_invalid: bool
             f"{source} is a table, and {out} would be lines: give --out the ending {allowed}, or make lines of it "
             f"first: dpassay corpus --corpus {source} --out lines.txt"
         )
-    return Table(source, out, column, skip_invalid)
+    return Table(source, out, column, skip_invalid, authors)
 
 
 def _about_columns(form: Lines | Table) -> dict[str, str]:
@@ -283,6 +307,8 @@ def _about_columns(form: Lines | Table) -> dict[str, str]:
         note(f"{form.source} has no header: what comes before the first separator is the label, the rest is the text")
     note(f"only {form.rewritten!r} is rewritten: other columns stay as they are, and the guarantee does not cover them")
     left_out = {"records_without_text": "left out"} if form.skip_invalid else {}
+    if form.authors is not None:
+        left_out["records_of_an_author"] = f"all but the first {form.authors.most:,} left out"
     return {"column": form.rewritten, "other_columns": "as they were; the guarantee does not cover them", **left_out}
 
 
@@ -318,7 +344,8 @@ def _rewrite_texts(
     from dpassay.cli.resuming import Rewritten
     from dpassay.text.rewriters.rewriting import in_groups
 
-    number, kept = done or 0, None if out is None else Rewritten(out)
+    authors = getattr(form, "authors_digest", str)
+    number, kept = done or 0, None if out is None else Rewritten(out, authors)
     with ExitStack() as files:
         stream: IO[bytes] = sys.stdin.buffer if source is None else files.enter_context(source.open("rb"))
         total = 0 if source is None else source.stat().st_size
@@ -359,3 +386,5 @@ def _rewrite_texts(
         note(f"{number:,} {form.unit} in {out}")
     if skipped := getattr(form, "skipped", 0):
         note(f"{skipped:,} records without a text were left out")
+    if beyond := getattr(form, "beyond", 0):
+        note(f"{beyond:,} records were left out: their authors have others that are rewritten, as many as --per-author")

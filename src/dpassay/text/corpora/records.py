@@ -5,10 +5,11 @@ A record waits while its text is rewritten. All its other columns are written as
 
 import codecs
 import csv
+import hashlib
 import io
 import json
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -112,6 +113,37 @@ def is_header(roles: Sequence[str]) -> bool:
     return roles.count("text") == 1 and len(set(others)) == len(others) and (bool(others) or len(roles) == 1)
 
 
+@dataclass(frozen=True, slots=True)
+class AuthorLimit:
+    """At most so many records of an author; "" stands for the first column that names one: user, speaker or author.
+
+    >>> AuthorLimit(0)
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: --per-author must be a whole number from 1 to 1000000000, got 0
+    """
+
+    most: int
+    column: str = ""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.most <= 10**9:
+            raise InputError(f"--per-author must be a whole number from 1 to 1000000000, got {self.most}")
+
+    def of(self, record: "_Record") -> str:
+        """Who the author of a record is; names that differ in their type alone are the same."""
+        name = self.column or columns(record.names).get("user", COLUMNS["user"][0])
+        if name not in record.names:
+            known = f"the columns are {', '.join(record.names)}"
+            raise record.place.fail(
+                f"--per-author needs to know whose text this is, and there is no column {name!r}; {known}; see --author"
+            )
+        author = record.fields[record.names.index(name)]
+        if isinstance(author, bool) or not isinstance(author, str | int) or not str(author).strip():
+            raise record.place.fail(f"the author, {name!r}, must be a name or a number, got {author!r:.60}")
+        return str(author).strip()
+
+
 class Lines:
     """Plain lines, each of them a text."""
 
@@ -144,15 +176,25 @@ class Table:
 
     `header` holds the column names that the output begins with, and is empty if it has no header. `rewritten` is the
     name of the rewritten column, and `named` tells whether the input itself names its columns. With `skip_invalid`,
-    records that have no usable text are left out, and counted in `skipped`.
+    records that have no usable text are left out, and counted in `skipped`. With `authors`, so are records of an author
+    beyond those that may be rewritten; they are counted in `beyond`.
     """
 
     unit = "records"
 
-    def __init__(self, source: Path, out: Path | None = None, column: str = "", skip_invalid: bool = False) -> None:
+    def __init__(
+        self,
+        source: Path,
+        out: Path | None = None,
+        column: str = "",
+        skip_invalid: bool = False,
+        authors: "AuthorLimit | None" = None,
+    ) -> None:
         self.source, self.column, self.skip_invalid, self.skipped = str(source), column, skip_invalid, 0
+        self.authors, self.beyond = authors, 0
         self.kind = source.suffix.lower()
         self.to = self.kind if out is None else out.suffix.lower()
+        self._read_authors = hashlib.sha256()
         self.begun, self.header = False, tuple[str, ...]()
         self.waiting: deque[_Record] = deque()
         self.named = self.kind == ".jsonl"
@@ -167,10 +209,30 @@ class Table:
 
     def texts(self, stream: Iterable[bytes], done: int = 0) -> Iterator[str]:
         self.skipped = 0
-        for number, record in enumerate(self._records(stream)):
+        for number, record in enumerate(self._within_limit(self._records(stream))):
             if number >= done:
                 self.waiting.append(record)
             yield record.text
+
+    def _within_limit(self, records: "Iterable[_Record]") -> "Iterator[_Record]":
+        """The first records of each author; who the author is decides alone which ones, not what they say."""
+        if self.authors is None:
+            yield from records
+            return
+        self.beyond, seen = 0, Counter[str]()
+        self._read_authors = hashlib.sha256()
+        for record in records:
+            author = self.authors.of(record)
+            seen[author] += 1
+            if seen[author] > self.authors.most:
+                self.beyond += 1
+                continue
+            self._read_authors.update(repr(author).encode("utf-8", "surrogatepass"))
+            yield record
+
+    def authors_digest(self) -> str:
+        """A digest of the authors of the records read so far: a rewriting is continued only for the same ones."""
+        return self._read_authors.hexdigest() if self.authors is not None else ""
 
     def written(self, texts: Sequence[str]) -> str:
         records = [(self.waiting.popleft(), text) for text in texts]
@@ -210,6 +272,8 @@ class Table:
                 continue
             try:
                 record = self._of_object(line, Place(self.source, number))
+                if self.authors is not None:
+                    self.authors.of(record)
             except InputError:
                 if not self.skip_invalid:
                     raise

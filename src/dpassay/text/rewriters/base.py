@@ -13,6 +13,7 @@ and uses these optional members, if a rewriter has them:
     log_probs(output, texts) -> numbers     the same for several texts, if that is faster than one after another
     release(texts) -> list of texts         rewritings that may be published, with randomness that nobody can guess
     exact() -> Verdict                      the exact verdict on what is claimed
+    weights -> WeightsGuarantee             what holds for its model, if that was trained with privacy
     statement() -> dict                     how texts are drawn, for the file that goes with a release
     describe() -> dict of texts             what identifies it: its mechanism, its parameters, its model's sha256
 """
@@ -24,9 +25,10 @@ import secrets
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -34,20 +36,62 @@ import numpy as np
 
 from dpassay.audit.rewriting import as_mechanism, checked, describe
 from dpassay.core.neighbours import Neighbours
+from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError, MechanismError, in_one_line
 
-__all__ = ["Rewriter", "TextGuarantee", "as_mechanism", "checked", "describe", "released", "statement"]
+__all__ = ["Rewriter", "TextGuarantee", "as_mechanism", "checked", "covering", "describe", "released", "statement"]
 
 # Caveats. All but the first are named by the rewriters to which they apply.
 REPEATED = "each further rewriting of the same text spends its epsilon and delta again"
 WEIGHTS = "the model's weights and words are not covered: it was trained without privacy on the texts of its corpus"
 PRETRAINED = "what the model's weights reveal of the texts that it was trained on is not covered"
+ELSEWHERE = "texts of the same author that are rewritten elsewhere spend their epsilon and delta again"
+FURTHER = "each further text of the same author spends the release's epsilon and delta again; --per-author limits them"
+ONE_SENTENCE = (
+    "the model's weights are covered for one sentence of its corpus, not for all sentences of an author: train it with "
+    "--privacy user"
+)
+SAME_NAME = "all texts of a person carry the same author name"
 DOUBLES = "the noise is drawn in double precision and the theorem is about real numbers: rounding is not covered"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the guarantees that another is composed of, and how often it counts.
+
+    >>> print(Part("release", 50, 1e-6, times=5))
+    5 times release 50 (delta 1e-06)
+    """
+
+    name: str
+    epsilon: float
+    delta: float = 0.0
+    times: int = 1
+
+    def __str__(self) -> str:
+        often = f"{self.times:,} times " if self.times > 1 else ""
+        return f"{often}{self.name} {upward(self.epsilon)}" + (f" (delta {self.delta:g})" if self.delta else "")
+
+
+@dataclass(frozen=True)
+class WeightsGuarantee:
+    """What holds for the weights and words of a model that was trained with privacy.
+
+    `unit` is what the corpus may have or lack: "text", one sentence, or "author", all sentences of a user.
+    """
+
+    epsilon: float
+    delta: float
+    unit: str
+    proofs: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class TextGuarantee:
     """The guarantee for one text: an ε that holds by a theorem, for which neighbours, and what it does not cover.
+
+    One that `covering` composes has `parts`, and says in `between` what it makes hard to tell apart.
 
     `claimed` is the ε that the mechanism's authors state for these parameters, if it differs. An infinite ε means that
     no finite one holds. `outside` is part of the sentence, `caveats` follow it. `declared_by` names whose word the ε
@@ -72,6 +116,10 @@ class TextGuarantee:
     declared_by: str = ""
     audit: str = ""
     doubt: str = ""
+    unit: str = "text"
+    between: str = ""
+    parts: tuple[Part, ...] = ()
+    assumptions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if math.isnan(self.epsilon) or self.epsilon < 0 or not 0 <= self.delta < 1:
@@ -96,17 +144,27 @@ class TextGuarantee:
 
     def __str__(self) -> str:
         whom = "any two texts (local DP)" if self.neighbours.kind == "any" else str(self.neighbours)
+        whom = f"{self._whose()}: {' and '.join(map(str, self.parts))}, for {whom}" if self.parts else whom
         delta = f", delta {self.delta:g}" if self.delta else ""
         if self.doubt:
             return f"none: {self.doubt} (declared by {self.declared_by}: epsilon {self.stated:g}{delta} for {whom})"
         told = [f"claimed: {self.stated:g}"] * (not self.holds and math.isfinite(self.stated))
         told += [f"declared by {self.declared_by}, {self.audit or 'not checked'}"] * bool(self.declared_by)
-        held = "no finite epsilon" if math.isinf(self.epsilon) else f"epsilon {self.epsilon:g}"
+        shown = upward(self.epsilon) if self.parts else f"{self.epsilon:g}"
+        held = "no finite epsilon" if math.isinf(self.epsilon) else f"epsilon {shown}"
         held = f"{'as published, ' * self.as_published}{held}{delta}" + (f" ({'; '.join(told)})" if told else "")
         return f"{held} for {whom}" + (f"; {self.outside}" if self.outside else "")
 
+    def _whose(self) -> str:
+        both = " in training and release together" if len(self.parts) > 1 else ""
+        if self.unit == "text":
+            return f"one text{both}"
+        return f"one author, of whom at most {self.parts[-1].times:,} texts are rewritten{',' * bool(both)}{both}"
+
     def to_dict(self) -> dict[str, Any]:
         """The guarantee, ready for JSON."""
+        parts = [{"part": p.name, "epsilon": p.epsilon, "delta": p.delta, "times": p.times} for p in self.parts]
+        composed = {"composed_of": parts, "between": self.between, "assumptions": list(self.assumptions)}
         return {
             "epsilon": None if self.doubt else "inf" if math.isinf(self.epsilon) else self.epsilon,
             "delta": self.delta,
@@ -119,7 +177,78 @@ class TextGuarantee:
             "sentence": str(self),
             "proofs": list(self.proofs),
             "not_covered": list(self.not_covered),
+            **(composed if self.parts else {}),
         }
+
+
+def covering(
+    guarantee: TextGuarantee, lines: int | None = None, weights: WeightsGuarantee | None = None
+) -> TextGuarantee:
+    """The guarantee of all that is published: at most so many lines of an author, and the model's weights.
+
+    ε and δ add up (docs/proofs/composition.md, points 4 and 5): a release is private for every value of the weights.
+
+    >>> print(covering(TextGuarantee(50), lines=5))
+    epsilon 250 for one author, of whom at most 5 texts are rewritten: 5 times release 50, for any two texts (local DP)
+    >>> print(covering(TextGuarantee(50), weights=WeightsGuarantee(4, 1e-5, "text")))
+    epsilon 54, delta 1e-05 for one text in training and release together: training 4 (delta 1e-05) and release 50, \
+for any two texts (local DP)
+    """
+    caveats = guarantee.caveats
+    if weights is not None and lines is not None and weights.unit == "text":
+        weights, caveats = None, (ONE_SENTENCE, *caveats)
+    if weights is None and lines is None:
+        return guarantee
+    training = () if weights is None else (Part("training", weights.epsilon, weights.delta),)
+    parts = (*training, Part("release", guarantee.epsilon, guarantee.delta, lines or 1))
+    claimed = None if guarantee.claimed is None else (*training, replace(parts[-1], epsilon=guarantee.claimed))
+    texts, others = ("a text is", "another is") if lines is None else ("an author's texts are", "any others are")
+    between = f"{texts} rewritten, or {others} instead"
+    if weights is not None:
+        who = "it" if weights.unit == "text" else "its author" if lines is None else "the author"
+        between = f"{texts} rewritten and {who} is in the training corpus, or {others} rewritten and {who} is not in it"
+    by_author = weights is not None and weights.unit == "author"
+    more = [ELSEWHERE] if lines is not None else [FURTHER] if by_author else []
+    proofs, assumed = (weights.proofs, weights.assumptions) if weights is not None else ((), ())
+    return replace(
+        guarantee,
+        epsilon=_total((part.times, part.epsilon) for part in parts),
+        delta=_total((part.times, part.delta) for part in parts),
+        claimed=None if claimed is None else _total((part.times, part.epsilon) for part in claimed),
+        proofs=tuple(dict.fromkeys((*guarantee.proofs, *proofs, Theorem.COMPOSITION.page))),
+        caveats=(*caveats, *more),
+        unit="text" if lines is None else "author",
+        between=between,
+        parts=parts,
+        assumptions=(*assumed, *((SAME_NAME,) if by_author or lines is not None else ())),
+    )
+
+
+def _total(terms: Iterable[tuple[int, float]]) -> float:
+    """The sum of products, rounded up.
+
+    >>> _total([(1, 0.1), (2, 0.1)]) >= 0.3
+    True
+    """
+    pairs = list(terms)
+    if any(math.isinf(value) for _, value in pairs):
+        return math.inf
+    exact = sum(times * Fraction(value) for times, value in pairs)
+    found = float(exact)
+    return found if found >= exact else math.nextafter(found, math.inf)
+
+
+def upward(value: float) -> str:
+    """A number of six digits that is not below the value.
+
+    >>> upward(57.998014), upward(250.0), upward(math.inf)
+    ('57.9981', '250', 'inf')
+    """
+    shown = f"{value:.6g}"
+    if float(shown) >= value:
+        return shown
+    unit = 10.0 ** (math.floor(math.log10(value)) - 5)
+    return f"{(math.floor(value / unit) + 1) * unit:.6g}"
 
 
 @runtime_checkable
@@ -180,5 +309,5 @@ def released(rewriter: Rewriter, texts: Sequence[str], who: str = "the rewriter"
 def statement(rewriter: Rewriter, guarantee: TextGuarantee | None = None) -> dict[str, Any]:
     """The guarantee of a release, ready for JSON, and what the rewriter adds: how texts are drawn."""
     own: dict[str, Any] = getattr(rewriter, "statement", dict)()
-    held = (guarantee or rewriter.guarantee).to_dict()
-    return {**own, "schema": "dpassay/rewriting/3", "per": "text", "guarantee": held}
+    held = guarantee or rewriter.guarantee
+    return {**own, "schema": "dpassay/rewriting/3", "per": held.unit, "guarantee": held.to_dict()}
