@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dpassay.cli.common import AsJson, needs, note, print_json, progress_bar
+from dpassay.cli.common import AsJson, needs, note, progress_bar
 from dpassay.cli.options import Commands
 from dpassay.cli.text import Corpus, Device, Seed
-from dpassay.cli.trained import found_of, print_lm, show
+from dpassay.cli.trained import found_of, show, show_private
 from dpassay.errors import InputError
 
 app = typer.Typer(
@@ -27,31 +29,72 @@ Resume = Annotated[
 ]
 
 
+Vocabulary = Annotated[
+    Path | None, typer.Option(help="A public list of words, one per line: the model's folder lists them.")
+]
+VocabularyFromCorpus = Annotated[
+    bool, typer.Option("--vocabulary-from-corpus", help="Publish the words of the corpus; nothing is guaranteed then.")
+]
+NoiseSource = Annotated[str, typer.Option(help="os, opendp, or torch, which takes it from --seed: no guarantee.")]
+
+
 @app.command()
 def adept(
     out: Out,
     source: Corpus = "flights",
     latent: Annotated[int, typer.Option(help="Size of the vectors.")] = 64,
     clip: Annotated[float, typer.Option(help="Clipping norm of vectors.")] = 1.0,
-    steps: Annotated[int | None, typer.Option(help="Number of steps. Default: 2000 on a CPU, 5000 on a GPU.")] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(help="Number of steps. Default: 2000 on a CPU, 5000 on a GPU; with privacy 300 and 1000."),
+    ] = None,
     batch: Annotated[int | None, typer.Option(help="Texts per step. Default: 64 on a CPU, 128 on a GPU.")] = None,
+    privacy: Annotated[str, typer.Option(help="none, example (one sentence) or user (all sentences of one).")] = "none",
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", "-e", help="With --privacy: the epsilon of the weights.")
+    ] = None,
+    delta: Annotated[float, typer.Option("--delta", "-d", help="With --privacy: the delta of the weights.")] = 1e-5,
+    vocabulary: Vocabulary = None,
+    vocabulary_from_corpus: VocabularyFromCorpus = False,
+    rate: Annotated[
+        float, typer.Option(help="With --privacy: the probability that a unit is sampled in a step.")
+    ] = 0.1,
+    gradient_clip: Annotated[float, typer.Option(help="With --privacy: clipping norm of a unit's gradient.")] = 0.5,
+    noise_source: NoiseSource = "os",
     seed: Seed = 0,
     device: Device = "cpu",
     resume: Resume = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train ADePT's autoencoder, without privacy: 'dpassay rewrite' adds noise to its vectors.
+    """Train ADePT's autoencoder; 'dpassay rewrite' adds noise to its vectors.
 
-    Ctrl-C keeps the progress so far; the same command with --resume continues. The model is saved as safetensors and
-    JSON.
+    By default it is trained without privacy, and no guarantee covers its weights. With --privacy its gradients are
+    clipped and get noise: the guarantee of a rewriting then covers the weights too, and their epsilons add up. Ctrl-C
+    keeps the progress so far; the same command with --resume continues. The model is saved as safetensors and JSON.
 
     \b
     Examples:
       dpassay train adept --corpus flights --out models/adept
       dpassay train adept --corpus atis/train.csv --out models/atis --device cuda
       dpassay train adept --corpus flights --out models/adept --steps 3000 --resume
+      dpassay train adept --corpus mail.jsonl --out models/mail --privacy user --epsilon 8 --vocabulary words.txt
     """
     _check_folder(out, resume)
+    if privacy != "none":
+        if batch is not None:
+            raise InputError("--batch is for training without privacy; with privacy --rate says how many take part")
+        from dpassay.cli.private_adept import train_privately
+
+        _check_epsilon(epsilon)
+        private = {"privacy": privacy, "epsilon": epsilon, "delta": delta, "rate": rate, "clip": gradient_clip}
+        private |= {"noise_source": noise_source, "vocabulary_from_corpus": vocabulary_from_corpus, "seed": seed}
+        words = _vocabulary(vocabulary, source, vocabulary_from_corpus)
+        with _interruptible(out):
+            found = train_privately(source, out, private, (latent, clip), steps, words, device, resume)
+        show_private(found, as_json)
+        return
+    if epsilon is not None or vocabulary is not None or vocabulary_from_corpus:
+        raise InputError("--epsilon and a vocabulary are for training with privacy: add --privacy example or user")
     from dpassay.text.corpora.corpus import read_corpus, split
     from dpassay.text.models.training import Plan, usable
     from dpassay.text.rewriters.adept import train as teach
@@ -60,21 +103,18 @@ def adept(
     used = usable(device, note).type
     usual_steps, usual_batch, rate = (5000, 128, 2e-3) if used == "cuda" else (2000, 64, 3e-3)
     plan = Plan(usual_steps if steps is None else steps, usual_batch if batch is None else batch, rate, seed)
-    try:
-        with progress_bar(plan.steps) as bar:
-            model = teach(
-                [u.text for u in learning],
-                [u.text for u in held_out],
-                out,
-                plan,
-                latent=latent,
-                clip=clip,
-                device=used,
-                resume=resume,
-                progress=bar,
-            )
-    except KeyboardInterrupt:
-        raise _interrupted(out) from None
+    with _interruptible(out), progress_bar(plan.steps) as bar:
+        model = teach(
+            [u.text for u in learning],
+            [u.text for u in held_out],
+            out,
+            plan,
+            latent=latent,
+            clip=clip,
+            device=used,
+            resume=resume,
+            progress=bar,
+        )
     about = model.about
     numbers = {"steps": about.steps, "loss": about.loss, "token_accuracy": about.token_accuracy}
     show("adept", source, out, {**numbers, "words": len(about.words)}, as_json)
@@ -224,13 +264,8 @@ def lm(
     noise_multiplier: Annotated[
         float | None, typer.Option(help="Give this instead of --epsilon, which is then computed.")
     ] = None,
-    vocabulary: Annotated[
-        Path | None, typer.Option(help="A public list of words, one per line: the model's folder lists them.")
-    ] = None,
-    vocabulary_from_corpus: Annotated[
-        bool,
-        typer.Option("--vocabulary-from-corpus", help="Publish the words of the corpus; nothing is guaranteed then."),
-    ] = False,
+    vocabulary: Vocabulary = None,
+    vocabulary_from_corpus: VocabularyFromCorpus = False,
     rounds: Annotated[int, typer.Option(help="Number of rounds.")] = 1000,
     rate: Annotated[float, typer.Option(help="The probability that a unit is sampled in a round.")] = 0.1,
     clip: Annotated[float, typer.Option(help="Clipping norm of a unit's updates.")] = 0.5,
@@ -239,9 +274,7 @@ def lm(
     learning_rate: Annotated[
         float | None, typer.Option(help="The server's learning rate. Default: 0.02; without privacy 0.003.")
     ] = None,
-    noise_source: Annotated[
-        str, typer.Option(help="os, opendp, or torch, which takes it from --seed: no guarantee.")
-    ] = "os",
+    noise_source: NoiseSource = "os",
     entities_from: Annotated[str, typer.Option(help="corpus, iob, list:FILE, spacy or presidio.")] = "corpus",
     entity_rate: Annotated[
         float, typer.Option(help="user-entity: the probability that an entity is sampled in a round.")
@@ -308,26 +341,21 @@ def lm(
         utterances = with_entities(utterances, entities_from)
     elif entities_from != "corpus":
         raise InputError(f"--entities-from is for entity and user-entity privacy, not for {privacy}")
-    try:
-        with progress_bar(rounds) as tell:
-            result = train(
-                utterances,
-                out,
-                settings,
-                vocabulary=_vocabulary(vocabulary, source, bool(base) or vocabulary_from_corpus),
-                held_out=None if held_out is None else [u.text for u in read_corpus(held_out)],
-                device=device,
-                resume=resume,
-                progress=tell,
-                warn=lambda message: note(f"warning: {message}"),
-            )
-    except KeyboardInterrupt:
-        raise _interrupted(out) from None
-    found = found_of(result) | ({"canaries": str(out / CANARY_FILE)} if canaries else {})
-    if as_json:
-        print_json({"model": str(out), "system": "lm", "corpus": source, **found})
-    else:
-        print_lm(found)
+    with _interruptible(out), progress_bar(rounds) as tell:
+        result = train(
+            utterances,
+            out,
+            settings,
+            vocabulary=_vocabulary(vocabulary, source, bool(base) or vocabulary_from_corpus),
+            held_out=None if held_out is None else [u.text for u in read_corpus(held_out)],
+            device=device,
+            resume=resume,
+            progress=tell,
+            warn=lambda message: note(f"warning: {message}"),
+        )
+    found = {"model": str(out), "system": "lm", "corpus": source, **found_of(result)}
+    found |= {"canaries": str(out / CANARY_FILE)} if canaries else {}
+    show_private(found, as_json)
 
 
 def _check_epsilon(epsilon: float | None) -> None:
@@ -342,9 +370,13 @@ def _check_folder(out: Path, resume: bool = False) -> None:
     needs("torch", "text")
 
 
-def _interrupted(out: Path) -> typer.Exit:
-    print(f"interrupted; the progress so far is in {out}. To continue, add --resume", file=sys.stderr)
-    return typer.Exit(130)
+@contextmanager
+def _interruptible(out: Path) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(f"interrupted; the progress so far is in {out}. To continue, add --resume", file=sys.stderr)
+        raise typer.Exit(130) from None
 
 
 def _vocabulary(path: Path | None, source: str, other: bool) -> list[str] | None:

@@ -63,13 +63,16 @@ def found_of(result: Result) -> dict[str, Any]:
     return {**result.statement, **about}
 
 
-def print_lm(found: dict[str, Any]) -> None:
-    """Print the statement of a language model, and what is not protected."""
+def show_private(found: dict[str, Any], as_json: bool) -> None:
+    """Print the statement of a model that was trained with privacy, and what is not protected."""
+    if as_json:
+        print_json(found)
+        return
     from dpassay.training.statement import above, in_words
 
     guarantee, private = found["guarantee"], found["private"]
     perplexity = private["held_out_perplexity"]
-    print(f"language model trained, kept in {found['folder']}")
+    print(f"{'language model' if found['system'] == 'lm' else found['system']} trained, kept in {found['folder']}")
     if guarantee is None:
         print(f"  guarantee: {in_words(found)}")
     else:
@@ -79,6 +82,8 @@ def print_lm(found: dict[str, Any]) -> None:
         print(f"  noise multiplier: {found['mechanism']['noise_multiplier']:.4g}")
     if perplexity["before"] is not None and perplexity["after"] is not None:
         print(f"  held-out perplexity: {perplexity['before']:.1f} before, {perplexity['after']:.1f} after")
+    if private.get("token_accuracy") is not None:
+        print(f"  held-out words that come back at their place, without noise: {private['token_accuracy']:.1%}")
     used, left = private["sentences"]["used"], private["sentences"]["left_out"]
     print(f"  units: {private['units']:,}, with {used:,} sentences" + f"; {left:,} left out" * (left > 0))
     print("  (units, sentences and perplexity depend on the corpus; they are not protected, so the folder has none)")

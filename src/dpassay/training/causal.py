@@ -50,7 +50,7 @@ class OneByOne:
     def __init__(self, network: nn.Module) -> None:
         self.network = network
 
-    def updates(self, weights: Weights, tables: Tensor, rate: float) -> Stack:
+    def updates(self, weights: Weights, tables: Tensor, rate: float, round_: int) -> Stack:
         found: dict[str, list[Tensor]] = {name: [] for name in weights}
         for table in tables:
             own = {name: tensor.clone() for name, tensor in weights.items()}
@@ -112,6 +112,9 @@ class Causal:
             raise InputError(f"the weights in {folder} are not those of this base model; train into another folder")
         for name, parameter in own.items():
             parameter.data.copy_(torch.from_numpy(np.array(found[name])))
+
+    def described(self, about: Any, stated: dict[str, Any]) -> Any:
+        return about
 
     def finish(self, folder: Path) -> None:
         """The model in the library's own form, with its tokeniser."""

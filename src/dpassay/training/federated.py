@@ -66,7 +66,7 @@ class LocalTraining(Protocol):
 
     together: int  # cells at once
 
-    def updates(self, weights: Weights, tables: Tensor, rate: float) -> Stack:
+    def updates(self, weights: Weights, tables: Tensor, rate: float, round_: int) -> Stack:
         """What local steps change in the weights: for tables (cells, steps, texts, words), a row per cell."""
 
 
@@ -76,7 +76,7 @@ class StackedTraining:
     def __init__(self, device: torch.device) -> None:
         self.together = TOGETHER[device.type]
 
-    def updates(self, weights: Weights, tables: Tensor, rate: float) -> Stack:
+    def updates(self, weights: Weights, tables: Tensor, rate: float, round_: int) -> Stack:
         cells, steps = tables.shape[:2]
         stack = {name: tensor.expand(cells, *tensor.shape).clone() for name, tensor in weights.items()}
         for step in range(steps):
@@ -181,7 +181,7 @@ class Federated:
     def _parts(self, cells: Sequence[int], number: int) -> Iterator[Part]:
         for some in in_parts(cells, self.sentences.sizes(cells), self.local.together):
             tables = torch.from_numpy(self.sentences.table(some, number)).to(self.device)
-            yield some, self.local.updates(self.weights, tables, self.sentences.plan.local_rate)
+            yield some, self.local.updates(self.weights, tables, self.sentences.plan.local_rate, number)
 
     def _plain(self, cells: Sequence[int], number: int) -> Tensor:
         tables = self.sentences.table(cells, number)
@@ -191,6 +191,7 @@ class Federated:
             self.weights,
             torch.from_numpy(np.ascontiguousarray(whole[:, :, used])).to(self.device),
             self.sentences.plan.local_rate,
+            number,
         )
         return torch.cat([tensor.flatten() for tensor in updates.values()])
 

@@ -38,6 +38,9 @@ class Trainable(Protocol):
     def load(self, arrays: Arrays, folder: Path) -> None:
         """Load weights from a file."""
 
+    def described(self, about: Any, stated: dict[str, Any]) -> Any:
+        """What model.json is to state, given that of a language model and the statement of the guarantee."""
+
     def finish(self, folder: Path) -> None:
         """Write what else belongs to the model."""
 
@@ -63,6 +66,9 @@ class Lstm:
         found = with_weights(lambda: LanguageModel(self.sizes), arrays, folder)
         self.network.load_state_dict(found.state_dict())
 
+    def described(self, about: Any, stated: dict[str, Any]) -> Any:
+        return about
+
     def finish(self, folder: Path) -> None:
         """There is nothing else."""
 
@@ -76,7 +82,12 @@ def make_trainable(texts: Sequence[str], words: Sequence[str] | None, settings: 
     chosen = sorted(set(words)) if words is not None else Vocabulary.of(texts).words
     if odd := [word for word in chosen if word.split() != [word] or word != word.lower()]:
         raise InputError(f"a vocabulary is a list of lower-case words without blanks, got {odd[0][:40]!r}")
-    return Lstm(chosen, GIVEN if words is not None else FOUND, _sizes(settings.__dict__), device)
+    stated = GIVEN if words is not None else FOUND
+    if settings.autoencoder is not None:
+        from dpassay.training.autoencoders import PrivateAutoencoder
+
+        return PrivateAutoencoder(chosen, stated, settings, device)
+    return Lstm(chosen, stated, _sizes(settings.__dict__), device)
 
 
 def reopened(words: Sequence[str], settings: Mapping[str, Any], device: torch.device, folder: Path) -> Any:

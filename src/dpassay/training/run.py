@@ -18,9 +18,10 @@ from dpassay import __version__
 from dpassay.errors import InputError
 from dpassay.text.corpora.flights import known_words
 from dpassay.text.corpora.utterance import Utterance
-from dpassay.text.models.folder import MODEL, About, Arrays, read_folder, write_folder
+from dpassay.text.models.folder import MODEL, About, Arrays, read_folder, system_of, write_folder
 from dpassay.text.models.training import Progress, interruptible, usable
 from dpassay.text.models.words import Vocabulary
+from dpassay.text.rewriters.adept import Learnt
 from dpassay.training.accountant import Account, least_noise
 from dpassay.training.aggregation import Aggregation, PerUnit, UserEntity
 from dpassay.training.canary_rounds import CanaryRounds
@@ -86,7 +87,7 @@ class Run:
         deviation: float | None = None,
     ) -> None:
         self.settings, self.units, self.trainable, self.device = settings, units, trainable, device
-        if settings.privacy == "example" and not settings.base and find_spec("opacus") is None:
+        if settings.by_opacus and find_spec("opacus") is None:
             raise InputError("example privacy needs Opacus, which is not installed: pip install 'dpassay[training]'")
         if settings.noise_source == "opendp" and find_spec("opendp") is None:
             raise InputError("this noise is drawn by OpenDP, which is not installed: pip install 'dpassay[release]'")
@@ -106,7 +107,7 @@ class Run:
         numbers = self.trainable.numbers(self.units.texts)
         sentences = Sentences(numbers, self.units.cells, settings.plan)
         deviation = self.account.deviation if self.account else 0.0
-        if settings.privacy == "example" and not settings.base:
+        if settings.by_opacus:
             from dpassay.training.examples import ExampleTraining
 
             return ExampleTraining(network, sentences, randomness, self.aggregation, deviation)
@@ -205,9 +206,10 @@ def _check_vocabulary(settings: Settings, vocabulary: Sequence[str] | None) -> N
     if settings.vocabulary_from_corpus and (vocabulary is not None or settings.base):
         raise InputError("vocabulary_from_corpus is for training without a public vocabulary and without a base model")
     if vocabulary is None and not (settings.base or settings.privacy == "none" or settings.vocabulary_from_corpus):
+        base = ", or a base model with --base" if settings.autoencoder is None else ""
         raise InputError(
             "the model's folder lists the words that the model knows, and those of this corpus are private: give a "
-            "public list of words with --vocabulary FILE, or a base model with --base. With --vocabulary-from-corpus "
+            f"public list of words with --vocabulary FILE{base}. With --vocabulary-from-corpus "
             "the words of the corpus are used, and nothing is guaranteed."
         )
 
@@ -228,8 +230,9 @@ def _note(run: Run, now: float | None, done: int) -> str:
 def _save(run: Run, engine: Any, about: Trained, place: Path) -> None:
     """Save the weights, the statement and, while rounds remain, the state of the server."""
     state = engine.state() if 0 < about.done < run.settings.plan.rounds else {}
-    write_folder(place, about, run.trainable.arrays() | state)
-    write_statement(place, _terms(run, about).as_data())
+    stated = _terms(run, about).as_data()
+    write_folder(place, run.trainable.described(about, stated), run.trainable.arrays() | state)
+    write_statement(place, stated)
     if about.done == run.settings.plan.rounds:
         run.trainable.finish(place)
 
@@ -248,6 +251,7 @@ def _terms(run: Run, about: Trained) -> Terms:
         about.vocabulary_from,
         settings.base,
         settings.vocabulary_from_corpus,
+        settings.autoencoder is not None,
     )
 
 
@@ -309,9 +313,20 @@ def _fresh(place: Path, run: Run) -> tuple[Trained, None, dict[str, Any]]:
     return _asked(run), None, secrets
 
 
+def _read(place: Path) -> tuple[Trained, Arrays]:
+    """A model as trained so far: a language model, or an autoencoder that was trained with privacy."""
+    if system_of(place) != "adept":
+        return read_folder(place, Trained)
+    learnt, arrays = read_folder(place, Learnt)
+    if (training := learnt.training) is None:
+        raise InputError(f"{place} was trained without privacy: train into another folder")
+    known = training.model_dump(exclude={"statement"})
+    return Trained(words=learnt.words, sha256=learnt.sha256, **known), arrays
+
+
 def _other_rounds(place: Path, settings: Settings) -> tuple[Settings, float | None]:
     """The settings of a run that is continued, perhaps to fewer or more rounds than planned, and its noise."""
-    about, _ = read_folder(place, Trained)
+    about, _ = _read(place)
     plan = about.settings.get("plan")
     planned, asked = plan.get("rounds") if isinstance(plan, dict) else None, settings.plan.rounds
     if not isinstance(planned, int):
@@ -328,7 +343,7 @@ def _other_rounds(place: Path, settings: Settings) -> tuple[Settings, float | No
 
 
 def _continued(place: Path, run: Run) -> tuple[Trained, Arrays, dict[str, Any]]:
-    about, arrays = read_folder(place, Trained)
+    about, arrays = _read(place)
     asked = _asked(run)
     again = "Give the same corpus and options again, or train into another folder."
     if about.version != asked.version:

@@ -15,6 +15,20 @@ CANARY_KINDS = ("updates", "sentences")
 
 
 @dataclass(frozen=True)
+class Latent:
+    """The vectors of an autoencoder: how many numbers they have, and their clipping norm."""
+
+    size: int = 64
+    clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.size <= 10**4:
+            raise InputError(f"latent must be a whole number from 1 to 10000, got {self.size}")
+        if not 1e-10 <= self.clip <= 1e10:
+            raise InputError(f"clip must be a number from 1e-10 to 1e10, got {self.clip}")
+
+
+@dataclass(frozen=True)
 class Settings:
     """The settings of a run. Give ε, or the noise multiplier; the other is computed.
 
@@ -37,6 +51,7 @@ class Settings:
     embedding: int = 64
     hidden: int = 64
     base: str = ""
+    autoencoder: Latent | None = None  # of ADePT; a language model is trained without
     canaries: int = 0
     canary_kind: str = "updates"
     plan: Plan = field(default_factory=Plan)
@@ -58,6 +73,14 @@ class Settings:
             raise InputError("updates can be planted with user and entity privacy: plant sentences instead")
         if self.noise_source == "opendp" and self.privacy not in ("user", "entity"):
             raise InputError("OpenDP's noise is for user and entity privacy here: choose the noise source os or torch")
+
+        if self.autoencoder is not None and (self.base or self.privacy not in ("example", "user")):
+            raise InputError(f"an autoencoder is trained with example or user privacy here, got {self.privacy!r}")
+
+    @property
+    def by_opacus(self) -> bool:
+        """Whether Opacus computes the gradients of single sentences."""
+        return self.privacy == "example" and not self.base and self.autoencoder is None
 
     @property
     def included(self) -> NDArray[np.bool_]:

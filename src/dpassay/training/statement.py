@@ -30,6 +30,10 @@ NEIGHBOURS = {
     "that name it; a sentence without an entity is an entity of its own, and other users stay even if no sentence is "
     "left to them",
 }
+REWRITTEN = (
+    "Texts that this model rewrites: a rewriting has an epsilon and a delta of its own, which add up with these; "
+    "'dpassay rewrite' states the sum."
+)
 WITHOUT_PRIVACY = "it was trained without privacy"
 KNOWN_SEED = "noise from a known seed, which anyone who knows the seed can subtract"
 CORPUS_WORDS = "the folder lists the words of the corpus, which may be private"
@@ -49,6 +53,7 @@ class Terms:
     vocabulary: str
     base: str = ""
     words_of_corpus: bool = False
+    rewrites: bool = False
 
     @property
     def finished(self) -> bool:
@@ -125,6 +130,7 @@ class Terms:
         return [
             "Perplexities, and numbers of users and sentences: 'dpassay train' prints them for whoever has the corpus, "
             "and they are not in this folder.",
+            *([REWRITTEN] if self.rewrites else []),
             "Other models trained on the same corpus: each spends its own epsilon and delta, which add up.",
             "Facts that many units share: what all of them say can be learnt, whoever takes part.",
             "This folder while training is unfinished: it then holds the secrets that a resumed run needs.",

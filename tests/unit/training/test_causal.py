@@ -88,7 +88,7 @@ def test_updates_are_those_of_plain_gradient_descent(base):
     causal = Causal(str(base), torch.device("cpu"))
     weights = {name: p.data for name, p in causal.network.named_parameters()}
     table = torch.from_numpy(causal.numbers(["fly to goa"]))[None, None]
-    found = causal.local.updates(weights, table, 0.5)
+    found = causal.local.updates(weights, table, 0.5, 0)
     loss = torch.nn.functional.cross_entropy(causal.network(table[0, 0])[0], table[0, 0, 0])
     gradients = torch.autograd.grad(loss, list(causal.network.parameters()))
     for update, gradient in zip(found.values(), gradients, strict=True):

@@ -32,7 +32,7 @@ def test_local_steps_are_gradient_descent_on_a_cells_own_sentences():
     model = network()
     weights = {name: p.data.clone() for name, p in model.named_parameters()}
     tables = torch.from_numpy(Sentences(NUMBERS, CELLS, Plan(local_steps=2, batch=2)).table([0, 2], 0))
-    found = StackedTraining(CPU).updates(weights, tables, 0.5)
+    found = StackedTraining(CPU).updates(weights, tables, 0.5, 0)
     for cell in range(2):
         own = network()
         for step in range(2):

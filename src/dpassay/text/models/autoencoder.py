@@ -50,6 +50,16 @@ def clipped(vectors: Tensor, radius: float) -> Tensor:
     return vectors.mul(radius / norms.clamp(min=radius))
 
 
+def seen_by_decoder(latents: Tensor, shape: Shape) -> Tensor:
+    """Vectors as the decoder sees them, in units of a typical coordinate.
+
+    Each coordinate is clamped first. Laplace noise has heavy tails: an extreme coordinate carries little more
+    than its sign, and without the clamp a few of them would drown out all others.
+    """
+    unit = shape.clip / shape.latent**0.5
+    return clipped(latents.clamp(-FARTHEST * unit, FARTHEST * unit), shape.clip).div(unit)
+
+
 class Autoencoder(nn.Module):
     """From word numbers to a clipped vector, and from a vector to word numbers.
 
@@ -94,13 +104,8 @@ class Autoencoder(nn.Module):
         return clipped(self.to_latent(torch.cat([last[0], last[1]], dim=1)), self.shape.clip)
 
     def seen(self, latents: Tensor) -> Tensor:
-        """Vectors as the decoder sees them, in units of a typical coordinate.
-
-        Each coordinate is clamped first. Laplace noise has heavy tails: an extreme coordinate carries little more
-        than its sign, and without the clamp a few of them would drown out all others.
-        """
-        unit = self.shape.clip / self.shape.latent**0.5
-        return clipped(latents.clamp(-FARTHEST * unit, FARTHEST * unit), self.shape.clip).div(unit)
+        """Vectors as the decoder sees them."""
+        return seen_by_decoder(latents, self.shape)
 
     def _begin(self, latents: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The decoder's input, and its first state and memory."""
@@ -114,6 +119,10 @@ class Autoencoder(nn.Module):
         inputs = torch.cat([self.embedding(before), seen[:, None].expand(-1, before.shape[1], -1)], dim=2)
         states, _ = self.writer(inputs, (state[None].contiguous(), memory[None].contiguous()))
         return linear(self.to_embedding(states), self.embedding.weight, self.word_bias)
+
+    def forward(self, numbers: Tensor) -> Tensor:
+        """Scores of each word of a text, decoded from the text's own vector: a row per text."""
+        return self.logits(self.encode(numbers), shifted(numbers))
 
     def log_likelihood(self, latents: Tensor, numbers: Tensor) -> Tensor:
         """The log-likelihood of each row if the decoder drew each word with its probability."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from dpassay.errors import InputError
 from dpassay.text.models.autoencoder import BATCH, Autoencoder, Shape
@@ -19,6 +19,19 @@ from dpassay.text.models.words import LONGEST, Vocabulary
 
 SAVED_EVERY = 10.0  # seconds
 MEASURED_EVERY = 50  # steps
+
+
+class PrivateTraining(BaseModel):
+    """How an autoencoder was trained with privacy, and the statement of what that guarantees."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    version: str = Field(max_length=40)
+    vocabulary_from: str
+    settings: dict[str, Any]
+    done: int = Field(ge=0, description="rounds so far")
+    deviation: float = Field(ge=0, description="of the noise")
+    statement: dict[str, Any]
 
 
 class Learnt(About):
@@ -33,9 +46,10 @@ class Learnt(About):
     longest: int = Field(ge=1, le=10**4)
     steps: int = Field(ge=0, description="taken so far, of those planned")
     plan: dict[str, int | float]
-    texts: int = Field(ge=1, description="how many it was trained on")
+    texts: int | None = Field(None, ge=1, description="how many it was trained on; private if it was with privacy")
     loss: float | None = None
     token_accuracy: float | None = Field(None, description="on held-out texts, without noise")
+    training: PrivateTraining | None = Field(None, description="if it was trained with privacy")
 
     @property
     def shape(self) -> Shape:

@@ -205,8 +205,11 @@ for any two texts (local DP)
     texts, others = ("a text is", "another is") if lines is None else ("an author's texts are", "any others are")
     between = f"{texts} rewritten, or {others} instead"
     if weights is not None:
-        who = "it" if weights.unit == "text" else "its author" if lines is None else "the author"
-        between = f"{texts} rewritten and {who} is in the training corpus, or {others} rewritten and {who} is not in it"
+        here = {"text": "is", "author": "its author is"}[weights.unit] if lines is None else "the author is"
+        lost = {"text": "the first", "author": "the author"}[weights.unit]
+        between = (
+            f"{texts} rewritten and {here} in the training corpus, or {others} rewritten and the corpus lacks {lost}"
+        )
     by_author = weights is not None and weights.unit == "author"
     more = [ELSEWHERE] if lines is not None else [FURTHER] if by_author else []
     proofs, assumed = (weights.proofs, weights.assumptions) if weights is not None else ((), ())

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from dpassay.errors import InputError
 from dpassay.evidence.verdict import Verdict
 from dpassay.text.rewriters.adept import Model, load
-from dpassay.text.rewriters.base import DOUBLES, WEIGHTS, TextGuarantee
+from dpassay.text.rewriters.base import DOUBLES, WEIGHTS, TextGuarantee, WeightsGuarantee
 from dpassay.text.rewriters.release import MECHANISMS, Release
 
 DELTA = 1e-6  # of Gaussian noise, if none is given
+UNITS = {"example": "text", "user": "author"}  # that training with privacy hides
 
 
 def adept(
@@ -102,16 +103,38 @@ class LatentRewriter(_Autoencoder):
         return self.noise.dim
 
     @property
+    def weights(self) -> WeightsGuarantee | None:
+        """What holds for the weights, if they were trained with privacy, to the end, and with noise that is secret."""
+        return self._weights()[0]
+
+    def _weights(self) -> tuple[WeightsGuarantee | None, str]:
+        """The same, or why they are not covered."""
+        if (training := self.model.about.training) is None:
+            return None, WEIGHTS
+        stated = training.statement
+        try:
+            held, finished, unit = stated["guarantee"], stated["finished"], UNITS[stated["privacy"]]
+            if not finished:
+                return None, "the model's weights and words are not covered: its training is not finished"
+            if held is None:
+                return None, f"the model's weights and words are not covered: {stated['none_because']}"
+            epsilon, delta = float(held["epsilon"]["upper"]), float(held["delta"])
+            more = tuple(map(str, stated["theorems"])), tuple(map(str, stated["assumptions"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"the model's statement of its training is damaged ({error!r}); train it again") from None
+        return WeightsGuarantee(epsilon, delta, unit, *more), ""
+
+    @property
     def guarantee(self) -> TextGuarantee:
         """Local DP: between any two texts."""
-        noise = self.noise
+        noise, missing = self.noise, self._weights()[1]
         claimed = noise.epsilon if noise.true_epsilon > noise.epsilon else None
         return TextGuarantee(
             noise.true_epsilon,
             noise.delta,
             claimed=claimed,
             proofs=noise.proofs,
-            caveats=(WEIGHTS, *((DOUBLES,) if not noise.recipe.on_grid else ())),
+            caveats=(*((missing,) if missing else ()), *((DOUBLES,) if not noise.recipe.on_grid else ())),
             as_published=noise.mechanism == "adept-as-published",
         )
 
