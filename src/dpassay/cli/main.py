@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 
 from dpassay.cli import calibrate, train
+from dpassay.cli.attack import attack
 from dpassay.cli.audit import audit
 from dpassay.cli.check import check
 from dpassay.cli.common import as_options
@@ -46,7 +47,7 @@ GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
     "Judge a claim": (check, audit, trace, verify, audit_training, serve),
     "Published claims": (gallery, show, packages, reproduce),
     "Guarantees and noise": (calibrate.compose,),
-    "Text systems and private training": (rewrite, utility, reconstruct, corpus),
+    "Text systems and private training": (rewrite, utility, reconstruct, attack, corpus),
 }
 for group, commands in GROUPS.items():
     for command in commands:

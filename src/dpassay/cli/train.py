@@ -97,9 +97,10 @@ def adept(
         raise InputError("--epsilon and a vocabulary are for training with privacy: add --privacy example or user")
     from dpassay.text.corpora.corpus import read_corpus, split
     from dpassay.text.models.training import Plan, usable
+    from dpassay.text.rewriters.adept import SHARES
     from dpassay.text.rewriters.adept import train as teach
 
-    learning, held_out, _ = split(read_corpus(source), seed, (0.9, 0.05, 0.05))
+    learning, held_out, _ = split(read_corpus(source), seed, SHARES)
     used = usable(device, note).type
     usual_steps, usual_batch, rate = (5000, 128, 2e-3) if used == "cuda" else (2000, 64, 3e-3)
     plan = Plan(usual_steps if steps is None else steps, usual_batch if batch is None else batch, rate, seed)

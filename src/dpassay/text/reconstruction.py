@@ -188,8 +188,8 @@ def _least(posterior: Floats, known: NDArray[np.float32], limit: float) -> float
     return float(posterior[rows, best][order][int(gain.argmax())])
 
 
-def _posterior_of_noisy(release: Release, noisy: Floats, vectors: Floats) -> NDArray[np.float32]:
-    """The exact probability of each candidate, given the noisy vector itself."""
+def log_densities(release: Release, noisy: Floats, vectors: Floats) -> Floats:
+    """The log-density of each noisy vector for each candidate's vector, up to a constant: a row per noisy vector."""
     scale = release.scale()
     density: Callable[[Floats], Floats] = {
         "Laplace": lambda x: -np.abs(noisy - x).sum(axis=1) / scale,
@@ -197,7 +197,12 @@ def _posterior_of_noisy(release: Release, noisy: Floats, vectors: Floats) -> NDA
         "K-norm": lambda x: -np.sqrt(((noisy - x) ** 2).sum(axis=1)) / scale,
         "von Mises-Fisher": lambda x: noisy @ x / (scale * release.clip**2),
     }[release.recipe.noise]
-    logs = np.stack([density(x) for x in vectors], axis=1)
+    return np.stack([density(x) for x in vectors], axis=1)
+
+
+def _posterior_of_noisy(release: Release, noisy: Floats, vectors: Floats) -> NDArray[np.float32]:
+    """The exact probability of each candidate, given the noisy vector itself."""
+    logs = log_densities(release, noisy, vectors)
     return np.asarray(np.exp(logs - logsumexp(logs, axis=1, keepdims=True)), dtype=np.float32)
 
 

@@ -56,6 +56,18 @@ def audit_training(
     return TrainingClaim(epsilon, delta, mu, alpha, neighbours, name).judge(scores, anytime)
 
 
+def lower_bound(scores: CanaryScores, family: Family, alpha: float = 0.05) -> float:
+    """The largest value below which every guarantee of a family is rejected; larger values must guarantee less.
+
+    >>> rng = np.random.default_rng(0)
+    >>> included = rng.random(1000) < 0.5
+    >>> 2 < lower_bound(CanaryScores(3 * included + rng.normal(size=1000), included), PureDP) < 6
+    True
+    """
+    check_alpha(alpha)
+    return _Test(scores, alpha, False).lower_bound(family)
+
+
 class TrainingClaim:
     """What is claimed about a training run, refused if canaries cannot test it."""
 

@@ -15,12 +15,15 @@ from typing import Any
 
 from dpassay.core.files import write_whole
 from dpassay.core.theorems import Theorem
+from dpassay.errors import InputError
+from dpassay.text.models.folder import read_json
 from dpassay.training.accountant import Account
 from dpassay.training.aggregation import UserEntity
 from dpassay.training.units import Units
 
 FORMAT = "dpassay/training-statement/2"
 JSON_FILE, TEXT_FILE = "statement.json", "statement.md"
+LARGEST = 10**6  # bytes
 NEIGHBOURS = {
     "example": "two corpora that differ in one sentence, added or removed",
     "user": "two corpora that differ in all sentences of one user, added or removed",
@@ -212,6 +215,17 @@ def above(epsilon: float, digits: int = 4) -> str:
     '1.0001'
     """
     return f"{math.ceil(epsilon * 10**digits) / 10**digits:.{digits}f}"
+
+
+def read_statement(folder: Path) -> dict[str, Any] | None:
+    """The statement in a model's folder; None where there is none, or where the model was trained without privacy."""
+    path = folder / JSON_FILE
+    if not path.is_file():
+        return None
+    stated = read_json(path, "a statement", ("format", FORMAT), "train the model again", LARGEST)
+    if stated.get("privacy") not in NEIGHBOURS and stated.get("privacy") != "none":
+        raise InputError(f"{path} is damaged: it does not say for whom the model was trained; train it again")
+    return None if stated["privacy"] == "none" else stated
 
 
 def write_statement(folder: Path, stated: dict[str, Any]) -> None:

@@ -19,6 +19,7 @@ from dpassay.text.models.words import LONGEST, Vocabulary
 
 SAVED_EVERY = 10.0  # seconds
 MEASURED_EVERY = 50  # steps
+SHARES = (0.9, 0.05, 0.05)  # of a corpus: to train on, to measure on during training, and for later
 
 
 class PrivateTraining(BaseModel):

@@ -108,24 +108,22 @@ def distinguisher(system: Dpnr, first: str, second: str, draws: int = 256) -> Ca
     >>> (score([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]) > 0).tolist()
     [False, True]
     """
+    sides = [log_likelihood(system, text, draws) for text in (first, second)]
+    return lambda outputs: np.asarray(sides[1](outputs) - sides[0](outputs))
+
+
+def log_likelihood(system: Dpnr, text: str, draws: int = 256) -> Callable[[Sequence[Any]], Floats]:
+    """The log-likelihood of noisy vectors for a text, averaged over drawn subsets of its words, up to a constant."""
     *before, noise = system.pipeline.stages
     assert isinstance(noise, Additive)
-    kinds = []
-    for text in (first, second):
-        vectors = run(before, [text] * draws, np.random.default_rng(0))
-        kinds.append(np.unique(vectors, axis=0, return_counts=True))
+    vectors, counts = np.unique(run(before, [text] * draws, np.random.default_rng(0)), axis=0, return_counts=True)
 
-    def likelihood_ratio(outputs: Sequence[Any]) -> Floats:
+    def of_outputs(outputs: Sequence[Any]) -> Floats:
         rows = np.asarray(outputs, dtype=float)
-        sides = []
-        for vectors, counts in kinds:
-            each = [
-                noise.distribution(v).log_likelihood(rows) + math.log(c) for v, c in zip(vectors, counts, strict=True)
-            ]
-            sides.append(np.logaddexp.reduce(each))
-        return np.asarray(sides[1] - sides[0])
+        each = [noise.distribution(v).log_likelihood(rows) + math.log(c) for v, c in zip(vectors, counts, strict=True)]
+        return np.asarray(np.logaddexp.reduce(each))
 
-    return likelihood_ratio
+    return of_outputs
 
 
 def train(

@@ -1,0 +1,153 @@
+"""Attacks on what is released: their success is what the noise allows, and ε is at least what it shows."""
+
+import json
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.stats import beta, binomtest, norm
+
+from dpassay.core.neighbours import Neighbours
+from dpassay.errors import InputError
+from dpassay.text.corpora.utterance import Utterance
+from dpassay.text.inference_attacks import AttackResult, attribute_inference, inversion, texts_by, vectors_by
+from dpassay.text.rewriters.base import TextGuarantee
+from dpassay.text.rewriters.dpnr import Dpnr
+from dpassay.text.rewriters.dptext import Dptext
+from dpassay.text.rewriters.release import Release
+from statistics_helper import frequency_p_value, require
+
+SAID = [Utterance(f"{word} {i}", attribute=word.upper()) for word in ("left", "right") for i in range(40)]
+TRIALS = 3000
+
+
+class FirstWord:
+    """Randomized response on the first word of a text, left or right."""
+
+    def __init__(self, epsilon: float) -> None:
+        self.epsilon = float(epsilon)
+
+    @property
+    def guarantee(self) -> TextGuarantee:
+        return TextGuarantee(self.epsilon)
+
+    def rewrite(self, texts, rng):
+        kept = rng.random(len(texts)) < 1 / (1 + math.exp(-self.epsilon))
+        return ["left" if text.startswith("left") == keep else "right" for text, keep in zip(texts, kept, strict=True)]
+
+
+class Length:
+    """An encoder of one number: 0 for a text of one word, 1 for a longer one."""
+
+    name, dim = "length", 1
+
+    def encode(self, texts):
+        return np.array([[float(len(text.split()) > 1)] for text in texts])
+
+
+def test_the_numbers_of_a_result_are_those_of_the_formulas():
+    found = AttackResult.of("inversion", 40, 50, 100, TextGuarantee(2, 1e-3), alpha=0.05)
+    expected = binomtest(40, 50).proportion_ci(0.95, "exact")
+    assert found.interval == pytest.approx((expected.low, expected.high), rel=1e-9)
+    least = float(beta.ppf(0.05, 40, 11))
+    assert found.lower == pytest.approx(math.log(99 * (1 - 1e-3) / (1 - least) - 99), rel=1e-6)
+    assert found.allowed == pytest.approx((math.exp(2) + 99e-3) / (math.exp(2) + 99), rel=1e-12)
+    assert found.advantage(found.success) == pytest.approx((0.8 - 0.01) / 0.99)
+    assert found.refuted
+    assert found.to_dict()["epsilon"] == {"claimed": 2, "delta": 1e-3, "at_least": found.lower}
+    both = AttackResult("membership", 6, 10, 2, 0.0, 1.0, 1e-3, steps=2)  # 2ε, and δ(1 + e^ε)
+    delta = 1e-3 * (1 + math.e)
+    assert both.allowed == pytest.approx((math.exp(2) + delta) / (math.exp(2) + 1), rel=1e-12)
+
+
+def test_a_guarantee_for_few_words_bounds_no_attack():
+    for guarantee in (None, TextGuarantee(math.inf), TextGuarantee(2, neighbours=Neighbours("words(3)"))):
+        found = AttackResult.of("attribute", 100, 100, 2, guarantee)
+        assert (found.epsilon, found.allowed, found.refuted, found.lower > 2) == (None, None, False, True)
+
+
+def test_an_attribute_is_inferred_as_often_as_the_noise_allows():
+    rewriter = FirstWord(1.5)
+    found = attribute_inference(texts_by(rewriter), SAID, rewriter.guarantee, TRIALS)
+    require("inferred attributes", frequency_p_value(found.right, TRIALS, 1 / (1 + math.exp(-1.5))))
+    assert found.measured == {"success_on_the_texts_themselves": 1.0}
+    assert found.answers == 2
+    too_low = AttackResult.of("attribute", found.right, found.trials, 2, TextGuarantee(1))
+    assert too_low.refuted  # by 13 standard deviations
+
+
+@pytest.mark.parametrize("system", ["dptext", "dpnr"])
+def test_a_vector_with_laplace_noise_is_inverted_as_often_as_it_allows(system):
+    """Two centres at distance 1 and noise of scale 1/ε: the nearer one is right with probability 1 − e^(−ε/2)/2."""
+    made = Dptext(Length(), epsilon=2, reading="right") if system == "dptext" else Dpnr(Two(), epsilon=2, mu=0)
+    found = inversion(made, ["rome", "to rome"], getattr(made, "guarantee", None), TRIALS)
+    right = 1 - math.exp(-1) / 2 if system == "dptext" else 1 - math.exp(-2) * (1 + 1) / 2
+    require(f"inverted vectors of {system}", frequency_p_value(found.right, TRIALS, right))
+    assert 0.5 < found.measured["words_recovered"] <= 1
+    assert found.lower < 2 or system == "dpnr"
+
+
+class Two:
+    """An encoder of two numbers that min-max scaling leaves as they are: the first or the second is 1."""
+
+    name, dim = "two", 2
+
+    def encode(self, texts):
+        return np.array([[1.0, 0.0] if len(text.split()) > 1 else [0.0, 1.0] for text in texts])
+
+
+def test_a_vector_with_gaussian_noise_is_inverted_as_often_as_it_allows():
+    noise = Release("gaussian", 1, 0.01, dim=2, clip=1)
+    centres = {"a": [0.6, 0.8], "b": [-0.6, 0.8]}
+    system = SimpleNamespace(
+        noise=noise, model=SimpleNamespace(vectors=lambda texts: np.array([centres[t] for t in texts]))
+    )
+    found = inversion(system, ["a", "b"], TextGuarantee(1, 0.01), TRIALS)
+    require("inverted gaussian vectors", frequency_p_value(found.right, TRIALS, float(norm.cdf(0.6 / noise.scale()))))
+    assert not found.refuted
+
+
+def test_what_cannot_be_attacked_is_refused():
+    released = texts_by(FirstWord(1))
+    with pytest.raises(InputError, match="1 of 81 texts have no attribute"):
+        attribute_inference(released, [*SAID, Utterance("left")], None)
+    with pytest.raises(InputError, match="the corpus has 1"):
+        attribute_inference(released, SAID[:40], None)
+    with pytest.raises(InputError, match="2 different candidates or more, got 1"):
+        inversion(Dptext(Length(), 2, "right"), ["a", "a"], None)
+    assert vectors_by(Dptext(Length(), 2, "nan"))(["a"] * 9, np.random.default_rng(0)).shape == (9, 1)
+
+
+def test_the_command_attacks_a_rewriter_and_says_what_that_shows(here, tmp_path):
+    corpus = tmp_path / "said.csv"
+    corpus.write_text("text,attribute\n" + "".join(f"{u.text},{u.attribute}\n" for u in SAID))
+    line = ("attack", "--python", "sample_rewriters:Whole", "--epsilon", 0.5, "--corpus", corpus, "--trials", 500)
+    code, out, _ = here(*line, "--json")
+    (found,) = json.loads(out)["attacks"]
+    assert (code, found["attack"], found["refuted"]) == (1, "attribute", True)  # it claims 0.5 and keeps the text
+    assert found["success"]["share"] == 1
+    code, out, _ = here(*line)
+    assert (code, "attribute: refuted: epsilon is at least" in out) == (1, True)
+    for options, message in (
+        (("--kind", "inversion"), "inversion needs vectors"),
+        (("--kind", "membership"), "membership inference needs the folder of a model"),
+        (("--kind", "guess"), "unknown attack 'guess'"),
+        (("--trials", 0), "--trials must be 1 or more"),
+        (("--alpha", 2), "alpha"),
+        (("--others", corpus), "--others is for membership"),
+    ):
+        code, _, err = here(*line, *options)
+        assert (code, message in err) == (2, True), err
+
+
+def test_the_command_attacks_a_trained_autoencoder(here, folder):
+    line = ("attack", "--model", folder, "--corpus", "flights:200", "--trials", 200, "--candidates", 20, "--json")
+    options = ("--kind", "inversion", "--kind", "attribute", "--mechanism", "l1", "--epsilon", 500)
+    code, out, _ = here(*line, *options)
+    found = {one["attack"]: one for one in json.loads(out)["attacks"]}
+    assert (code, set(found)) == (0, {"inversion", "attribute"})
+    assert found["inversion"]["success"]["lower"] > 1 / 20
+    assert found["inversion"]["epsilon"]["at_least"] < 500
+    code, _, err = here(*line)  # membership: it was trained on other texts
+    assert (code, "give the corpus that it was trained on" in err) == (2, True)
