@@ -186,7 +186,7 @@ def covering(
 ) -> TextGuarantee:
     """The guarantee of all that is published: at most so many lines of an author, and the model's weights.
 
-    ε and δ add up (docs/proofs/composition.md, points 4 and 5): a release is private for every value of the weights.
+    ε and δ add up (docs/proofs/composition.md, point 11): a release is private for every value of the weights.
 
     >>> print(covering(TextGuarantee(50), lines=5))
     epsilon 250 for one author, of whom at most 5 texts are rewritten: 5 times release 50, for any two texts (local DP)
