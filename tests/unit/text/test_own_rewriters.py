@@ -64,6 +64,21 @@ class Floor(RR):
     def guarantee(self):
         return TextGuarantee(118.9 + self.epsilon, neighbours=Neighbours("words(12)"))
 
+class Overflows(RR):
+    def __init__(self, epsilon):
+        self.epsilon, self.longest, self.stays = float(epsilon), 12, 0.5
+
+    @property
+    def guarantee(self):
+        return TextGuarantee(12 * math.log(math.exp(self.epsilon)), neighbours=Neighbours("words(12)"))
+
+class Saturates(Overflows):
+    @property
+    def guarantee(self):
+        return TextGuarantee(12 * self.epsilon if self.epsilon < 36 else math.inf, neighbours=Neighbours("words(12)"))
+
+overflows = Overflows(1000)
+
 class Chatty(RR):
     def rewrite(self, texts, rng):
         print("working")
@@ -162,6 +177,21 @@ def test_what_a_rewriter_prints_is_no_rewriting(here):
 def test_a_true_epsilon_is_found_below_what_overflows(here):
     code, _, err = here("RR", "--true-epsilon", 1000)
     assert (code, "guarantee: epsilon 1000 (declared" in err) == (0, True)
+
+
+def test_a_guarantee_that_cannot_be_computed_is_the_rewriters_own_failure(here):
+    line = f"OverflowError: math range error (own_words.py, line {line_of('math.log(math.exp')})"
+    for name, options in (("Overflows", ("--epsilon", 1000)), ("overflows", ())):
+        code, _, err = here(name, *options)
+        assert (code, line in err) == (4, True)
+    assert here("Overflows", "--true-epsilon", 1000)[0] == 0
+
+
+def test_an_epsilon_that_is_infinite_at_first_is_looked_for_below(here):
+    code, _, err = here("Saturates", "--true-epsilon", 100)
+    assert (code, "guarantee: epsilon 100 (declared" in err) == (0, True)
+    code, _, err = here("Saturates", "--true-epsilon", 1000)
+    assert (code, "the largest that was found is 43" in err) == (2, True)  # 12 times a little less than 36
 
 
 def test_the_least_epsilon_is_named(here):

@@ -55,6 +55,7 @@ MODEL_HINTS = {
     "dp-bart-as-published": " (an encoder-decoder transformers model's folder or hub name)",
 }
 STEPS = 60  # at most, in the search for the parameter that gives an ε
+NO_FINITE = 1e-4  # of the requested ε: at such a parameter an infinite ε is not one of rounding
 CLOSE = 1e-9  # relative: how close the search comes to the requested ε, from below
 
 
@@ -135,6 +136,9 @@ class Specification:
                 search.tried(parameter, math.inf)
                 continue
             kept = guarantee.epsilon
+            if math.isinf(kept) and self.own and parameter > NO_FINITE * epsilon:  # perhaps too large for its doubles
+                search.tried(parameter, kept)
+                continue
             if math.isinf(kept):
                 raise InputError(f"{self} keeps no finite epsilon: leave it out, or compare it at the claimed epsilon")
             if epsilon * (1 - CLOSE) <= kept <= epsilon:
@@ -277,16 +281,16 @@ def _imported(path: str) -> Callable[..., Any]:
 
 
 def _made(
-    maker: Callable[..., Any] | Rewriter,
+    maker: Any,
     settings: dict[str, str],
     epsilon: float | None,
     delta: float | None,
     asked: str,
 ) -> Rewriter:
-    if isinstance(maker, Rewriter) and not inspect.isclass(maker):
+    if is_rewriter(maker):
         if settings:
             raise InputError(f"{asked} is a rewriter already: it takes no settings")
-        return maker
+        return _with_guarantee(maker, asked)
     try:
         parameters = inspect.signature(maker).parameters
     except (TypeError, ValueError):
@@ -305,10 +309,19 @@ def _made(
         raise InputError(f"state the epsilon for {asked}: --epsilon 50")
     if given.get("delta", 0) is None:
         del given["delta"]
-    with blamed(asked if epsilon is None else f"{asked} at epsilon {epsilon:g}"):
+    who = asked if epsilon is None else f"{asked} at epsilon {epsilon:g}"
+    with blamed(who):
         made = maker(**given, **settings)
-    if not isinstance(made, Rewriter):
+    if not is_rewriter(made):
         raise InputError(
             f"{asked} made {type(made).__name__}, which is not a rewriter: it needs rewrite(texts, rng) and guarantee"
         )
-    return made
+    return _with_guarantee(made, who)
+
+
+def _with_guarantee(made: Any, who: str) -> Rewriter:
+    """A rewriter whose guarantee can be asked for; if that fails, it is said here."""
+    with blamed(who):
+        made.guarantee  # noqa: B018 (a property may fail)
+    rewriter: Rewriter = made
+    return rewriter
