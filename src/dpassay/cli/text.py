@@ -385,6 +385,7 @@ def _rewrite_texts(
         kept.finish()
         note(f"{number:,} {form.unit} in {out}")
     if skipped := getattr(form, "skipped", 0):
-        note(f"{skipped:,} records without a text were left out")
+        missing = "a text or an author" if getattr(form, "authors", None) else "a text"
+        note(f"{skipped:,} records without {missing} were left out")
     if beyond := getattr(form, "beyond", 0):
         note(f"{beyond:,} records were left out: their authors have others that are rewritten, as many as --per-author")

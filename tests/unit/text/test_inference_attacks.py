@@ -65,6 +65,7 @@ def test_a_guarantee_for_few_words_bounds_no_attack():
     for guarantee in (None, TextGuarantee(math.inf), TextGuarantee(2, neighbours=Neighbours("words(3)"))):
         found = AttackResult.of("attribute", 100, 100, 2, guarantee)
         assert (found.epsilon, found.allowed, found.refuted, found.lower > 2) == (None, None, False, True)
+        assert ("the guarantee allows any success" in str(found.notes)) == (guarantee is not None)
 
 
 def test_an_attribute_is_inferred_as_often_as_the_noise_allows():
