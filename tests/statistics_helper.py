@@ -128,6 +128,7 @@ FALSE_ALARMS: dict[str, float] = {
     "training units by numpy": EACH,
     "training units by a key": EACH,
     "inferred attributes": EACH,
+    "attributes one by one": EACH,
     "inverted vectors of dptext": EACH,
     "inverted vectors of dpnr": EACH,
     "inverted gaussian vectors": EACH,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -91,7 +93,8 @@ def attack(
 
             subject = opened(order_of(model, python, mechanism, settings, given, "cpu", None))
             guarantee = subject.guarantee
-        found += _released(rest, subject, guarantee, corpus, (candidates, trials, alpha, seed), system in VECTORS)
+        how, who = (candidates, trials, alpha, seed), "" if system in VECTORS else str(model or python)
+        found += _released(rest, subject, guarantee, corpus, how, who)
     if as_json:
         print_json({"model": model or python, "corpus": source, "attacks": [one.to_dict() for one in found]})
     else:
@@ -156,15 +159,15 @@ def _of_vectors(system: str, folder: str) -> tuple[Any, Any]:
 
 
 def _released(
-    kinds: list[str], subject: Any, guarantee: Any, corpus: list[Any], how: tuple[int, int, float, int], vectors: bool
+    kinds: list[str], subject: Any, guarantee: Any, corpus: list[Any], how: tuple[int, int, float, int], who: str
 ) -> list[AttackResult]:
     from dpassay.text.inference_attacks import attribute_inference, inversion, texts_by, vectors_by
 
     candidates, trials, alpha, seed = how
     found = []
-    with progress_bar(1) as bar:
+    with progress_bar(1) as bar, redirect_stdout(sys.stderr):
         if "attribute" in kinds:
-            seen = vectors_by(subject) if vectors else texts_by(subject)
+            seen = texts_by(subject, who) if who else vectors_by(subject)
             found.append(attribute_inference(seen, corpus, guarantee, trials, alpha, seed, bar))
         if "inversion" in kinds:
             texts = list(dict.fromkeys(u.text for u in corpus))

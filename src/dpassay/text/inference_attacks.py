@@ -20,7 +20,7 @@ from dpassay.audit.options import Progress, check_alpha
 from dpassay.errors import InputError
 from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.models.words import tokenise
-from dpassay.text.rewriters.base import Rewriter, TextGuarantee, checked
+from dpassay.text.rewriters.base import Rewriter, TextGuarantee, blamed, checked
 
 Floats = NDArray[np.float64]
 Released = Callable[[list[str], np.random.Generator], Any]  # texts to texts, or to a vector in each row
@@ -122,9 +122,15 @@ class AttackResult:
         }
 
 
-def texts_by(rewriter: Rewriter) -> Released:
-    """What a rewriter releases of texts: texts."""
-    return lambda texts, rng: checked(rewriter.rewrite(texts, rng), texts)
+def texts_by(rewriter: Rewriter, who: str = "the rewriter") -> Released:
+    """What a rewriter releases of texts: texts. Unless they are independent, each is rewritten by a call of its own."""
+
+    def released(texts: list[str], rng: np.random.Generator) -> list[str]:
+        calls = [texts] if getattr(rewriter, "independent_rows", False) else [[text] for text in texts]
+        with blamed(who):
+            return [new for some in calls for new in checked(rewriter.rewrite(some, rng), some)]
+
+    return released
 
 
 def vectors_by(system: Any) -> Released:

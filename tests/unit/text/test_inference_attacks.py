@@ -109,6 +109,18 @@ def test_a_vector_with_gaussian_noise_is_inverted_as_often_as_it_allows():
     assert not found.refuted
 
 
+def test_rewritings_that_share_their_randomness_are_made_one_by_one():
+    class OneCoin(FirstWord):
+        """The same coin for all texts of a call: counted as independent, its guesses would show far too much."""
+
+        def rewrite(self, texts, rng):
+            keep = rng.random() < 1 / (1 + math.exp(-self.epsilon))
+            return ["left" if text.startswith("left") == keep else "right" for text in texts]
+
+    found = attribute_inference(texts_by(OneCoin(0.5)), SAID, TextGuarantee(0.5), TRIALS)
+    require("attributes one by one", frequency_p_value(found.right, TRIALS, 1 / (1 + math.exp(-0.5))))
+
+
 def test_what_cannot_be_attacked_is_refused():
     released = texts_by(FirstWord(1))
     with pytest.raises(InputError, match="1 of 81 texts have no attribute"):
