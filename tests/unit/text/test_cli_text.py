@@ -230,7 +230,7 @@ def test_a_corpus_that_cannot_be_used_is_said(here, tmp_path, content, said):
         (("adept", "--fine-tune", "3"), "No such option: --fine-tune"),
         (("dptext", "--adversary", "-1"), "the weight of the adversary must be 0"),
         (("dptext", "--resume"), "No such option: --resume"),
-        (("adept", "--epsilon", "3"), "No such option: --epsilon"),
+        (("adept", "--epsilon", "3"), "add --privacy example or user"),
         (("dptext", "--clip", "1"), "No such option: --clip"),
     ],
 )
@@ -243,7 +243,7 @@ def test_what_cannot_be_trained_is_said(here, tmp_path, options, said):
 @pytest.mark.parametrize(
     ("system", "own", "others"),
     [
-        ("adept", "--latent", ("--privacy", "--reading", "--encoder")),
+        ("adept", "--latent", ("--rounds", "--reading", "--encoder")),
         ("dptext", "--reading", ("--privacy", "--resume")),
         ("dpnr", "--encoder", ("--reading", "--rounds")),
         ("binary", "--lambda", ("--reading", "--mu")),
