@@ -11,6 +11,7 @@ from dpassay.text.corpora.records import AuthorLimit, Table
 from dpassay.text.rewriters.base import ONE_SENTENCE, TextGuarantee, WeightsGuarantee, covering
 
 RESPONSE = ("rewrite", "--python", "sample_rewriters:Response", "--epsilon", 2, "--set", "longest=3", "--as-published")
+LOUD = ("rewrite", "--python", "sample_rewriters:loud", "--as-published")  # without ε, which takes less time
 SAID = [("ann", "to boston"), ("bob", "to denver"), ("ann", "fares"), ("ann", "from boston"), ("bob", "monday")]
 
 
@@ -39,7 +40,7 @@ def test_an_author_has_so_many_lines_and_the_rest_are_counted(here, tmp_path):
 
 def test_an_interruption_does_not_raise_the_budget(here, tmp_path):
     source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    options = (*RESPONSE, "--in", source, "--out", out, "--per-author")
+    options = (*LOUD, "--in", source, "--out", out, "--per-author")
     source.write_text(lines(SAID[:3]) + "broken\n" + lines(SAID[3:]))
     assert here(*options, 2)[0] == 2
     assert authors(out) == ["ann", "bob", "ann"]
@@ -67,9 +68,9 @@ def test_an_interruption_does_not_raise_the_budget(here, tmp_path):
 )
 def test_whose_a_text_is_must_be_known(here, tmp_path, name, content, options, message):
     (tmp_path / name).write_text(content)
-    code, _, err = here(*RESPONSE, "--in", tmp_path / name, "--per-author", 1, *options)
+    code, _, err = here(*LOUD, "--in", tmp_path / name, "--per-author", 1, *options)
     assert (code, message in err) == (2, True)
-    assert here(*RESPONSE, "--in", tmp_path / name, "--author", "user")[0] == 2
+    assert here(*LOUD, "--in", tmp_path / name, "--author", "user")[0] == 2
 
 
 def test_a_record_without_an_author_is_left_out_on_request(tmp_path):

@@ -109,10 +109,10 @@ def arrays(folder):
 
 @pytest.mark.parametrize("privacy", ["example", "user"])
 def test_training_and_release_are_one_statement(tmp_path, privacy):
-    found = train(SAID, tmp_path / "m", settings(privacy, epsilon=3.0), vocabulary=WORDS).statement
+    found = train(SAID, tmp_path / "m", settings(privacy), vocabulary=WORDS).statement
     rewriter = adept(50, model=str(tmp_path / "m"), mechanism="l1")
     verdict = check(
-        found["mechanism"]["pipeline"], epsilon=3, delta=1e-5, neighbours="add-remove-record", dim=1
+        found["mechanism"]["pipeline"], epsilon=9, delta=1e-5, neighbours="add-remove-record", dim=1
     )  # an account of its own
     assert verdict.proven
     assert (rewriter.weights.epsilon, rewriter.weights.delta) == (verdict.epsilon.upper, 1e-5)
@@ -173,7 +173,7 @@ def test_what_cannot_be_trained_is_refused(here, tmp_path):
 
 def test_the_command_trains_and_the_rewriting_states_the_sum(here, tmp_path):
     place, out = tmp_path / "m", tmp_path / "out.jsonl"
-    options = ("--privacy", "user", "--epsilon", 4, "--latent", 4, "--steps", 2, "--json")
+    options = ("--privacy", "user", "--epsilon", 4, "--latent", 4, "--steps", 1, "--rate", 1, "--json")
     code, told, _ = here("train", "adept", "--corpus", "flights:60", "--out", place, *options)
     found = json.loads(told)
     assert (code, found["system"], found["guarantee"]["delta"]) == (0, "adept", 1e-5)

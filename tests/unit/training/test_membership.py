@@ -33,7 +33,7 @@ def learnt(tmp_path_factory):
     place = tmp_path_factory.mktemp("lm") / "m"
     said = [Utterance(text) for text in dict.fromkeys(u.text for u in flights(120))]
     members, others = said[::2][:40], said[1::2][:40]
-    train(members, place, settings("none", 150), vocabulary=known_words(), held_out=["to rome"])
+    train(members, place, settings("none", 100), vocabulary=known_words(), held_out=["to rome"])
     return place, members, others
 
 
