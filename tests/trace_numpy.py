@@ -1,5 +1,6 @@
 """Mechanisms in numpy, each fault beside the code that does it right: claimed to be 1-DP between any two inputs."""
 
+import os
 import random
 import secrets
 import time
@@ -236,6 +237,10 @@ class Transformer:
 
 def from_the_system(x: list[float]) -> float:
     return round(sum(x)) + secrets.randbelow(5)
+
+
+def from_bytes(x: list[float]) -> float:
+    return round(sum(x)) + os.urandom(1)[0] % 4
 
 
 def from_elsewhere(x: list[float]) -> float:

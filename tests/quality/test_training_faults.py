@@ -27,7 +27,7 @@ class SmallUpdates:
 
     together = 64
 
-    def updates(self, weights, tables, rate):
+    def updates(self, weights, tables, rate, round_):
         rng = torch.Generator().manual_seed(int(tables.sum()))
         return {name: 0.01 * torch.randn(len(tables), *shape, generator=rng) for name, shape in SHAPES.items()}
 

@@ -324,7 +324,8 @@ def _known(node: Node, released: bool) -> bool:
 
 def _coarse(first: Run, second: Run, released: frozenset[int]) -> tuple[Coarse, ...]:
     found = []
-    for number in sorted(released):
+    both = min(len(first.nodes), len(second.nodes))  # a branch may compute less
+    for number in (one for one in sorted(released) if one < both):
         one, other = first.nodes[number], second.nodes[number]
         if not _known(one, released=True) and (pair := _behind(one, other)) is not None:
             found.append(Coarse(one, other, *pair))

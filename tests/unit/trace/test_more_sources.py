@@ -88,6 +88,18 @@ def test_the_normal_distribution_of_the_standard_library_is_known() -> None:
     assert truth(0.125 - 4 * epsilon) - math.exp(epsilon) * truth(-0.125 - 4 * epsilon) == pytest.approx(0.01, rel=1e-6)
 
 
+def by_bits(x: float) -> float:
+    """Laplace noise from 53 bits; one of the branches computes less than the other."""
+    u = (secrets.randbits(53) + 0.5) / 2**53
+    return x + (math.log(2 * u) if u < 0.5 else -math.log(2 - 2 * u))
+
+
+def test_branches_of_different_lengths_are_compared() -> None:
+    result = trace(by_bits, pairs=[(3.0, 4.0)], epsilon=1, hostile=False)
+    assert result.verdict.open
+    assert result.pair_epsilon.lower <= 1 <= result.pair_epsilon.upper * (1 + 1e-9)
+
+
 def seed_and_noise(x: float) -> list[float]:
     seed = secrets.randbits(32)
     return [float(seed), x + float(np.random.default_rng(seed).laplace())]
