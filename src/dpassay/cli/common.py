@@ -231,7 +231,10 @@ def check_writable(*paths: Path | None) -> None:
     for path in given:
         if path.is_dir():
             raise InputError(f"cannot write {path}: it is a folder; name a file")
-        if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        if path.exists() and not path.is_file():  # a device or a pipe
+            if not os.access(path, os.W_OK):
+                raise InputError(f"cannot write {path}: permission denied")
+        elif not (folder := path.resolve().parent).is_dir() or not os.access(folder, os.W_OK):
             raise InputError(f"cannot write {path}: its folder must exist and be writable")
         if given.count(path) > 1:
             raise InputError(f"cannot write two results to {path}: name two files")

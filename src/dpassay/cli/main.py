@@ -2,7 +2,7 @@
 
 Exit codes: 0 proven or not refuted, 1 refuted (or an invalid certificate, or an unexpected verdict in
 the gallery), 2 usage or bad input, 3 undecided although a decision was requested, 4 the mechanism
-itself failed, 130 interrupted.
+itself failed, 70 dpassay itself failed, 130 interrupted, 141 the reader of the output closed the pipe.
 """
 
 import io
@@ -11,7 +11,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -60,13 +60,15 @@ for name, (part, group) in PARTS.items():
     app.add_typer(part, name=name, rich_help_panel=group)
 
 OWN_ERROR = 70  # as sysexits.h has it
-CLOSED_PIPE = 141  # as shells have it for a program that SIGPIPE ends; 1 would be a verdict
+CLOSED_PIPE = 141  # as a shell reports SIGPIPE; 1 would mean that the claim is refuted
 
 
 def main() -> None:
     """Run the command line; errors become one clear sentence and an exit code."""
     # typer loads pydantic, which would search every installed package for plugins: 0.1 s of a command's 0.6.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # A stream that the caller has closed is None here, and what asks it whether it is a terminal would fail.
+    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show ε shows a question mark
@@ -79,18 +81,17 @@ def main() -> None:
     except DpassayError as error:
         _fail(error, 2)
     except SystemExit as ending:
+        # click turns a closed pipe into exit 1, or it is noticed when Python flushes at its own exit.
+        if isinstance(ending.__context__, BrokenPipeError) or not _flushed():
+            _end_of_pipe()
         # typer turns Ctrl-C into a silent exit, unless a command has reported it and exited by itself.
         if isinstance(getattr(ending.__context__, "__cause__", None), KeyboardInterrupt):
             print("dpassay: interrupted; no file was changed", file=sys.stderr)
-        if isinstance(ending.__context__, BrokenPipeError):  # typer makes it 1
-            raise SystemExit(CLOSED_PIPE) from None
         raise
     except MemoryError:
         _fail(InputError("there is not enough memory: try a smaller dimension, or fewer runs"), 2)
     except BrokenPipeError:
-        # The reader is gone; Python would complain again when it flushes stdout at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(CLOSED_PIPE) from None
+        _end_of_pipe()
     except OSError as error:
         _fail(InputError(f"cannot use {error.filename or 'a file'}: {error.strerror or error}"), 2)
     except Exception as error:  # a bug in dpassay, which must not be taken for a verdict
@@ -100,6 +101,20 @@ def main() -> None:
         where = f"{Path(frame.filename).name}, line {frame.lineno}"
         said = f"an error in dpassay itself, {type(error).__name__}: {error} ({where}); DPASSAY_TRACEBACK=1 shows more"
         _fail(DpassayError(said), OWN_ERROR)
+
+
+def _flushed() -> bool:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return False
+    return True
+
+
+def _end_of_pipe() -> NoReturn:
+    """The reader is gone; Python would complain again when it flushes stdout at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
+    raise SystemExit(CLOSED_PIPE) from None
 
 
 def _fail(error: DpassayError, code: int) -> None:

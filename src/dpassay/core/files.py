@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO
 
 from dpassay.errors import InputError
 
@@ -20,14 +21,27 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def write_pieces(path: Path, pieces: Iterable[str | bytes]) -> None:
-    """The same for a file that is written piece by piece, and need not fit into memory."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """The same for a file that is written piece by piece, and need not fit into memory.
+
+    A link keeps pointing to its file, which is replaced. A device or a pipe is written to: it must not be replaced.
+    """
     try:
-        with partial.open("wb") as file:
-            for piece in pieces:
-                file.write(piece.encode("utf-8") if isinstance(piece, str) else piece)
-        partial.replace(path)
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            with path.open("wb") as file:
+                _write(file, pieces)
+            return
+        target = path.resolve()
+        partial = target.with_name(f".{target.name}.{os.getpid()}.part")
+        try:
+            with partial.open("wb") as file:
+                _write(file, pieces)
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        partial.unlink(missing_ok=True)
+
+
+def _write(file: BinaryIO, pieces: Iterable[str | bytes]) -> None:
+    for piece in pieces:
+        file.write(piece.encode("utf-8") if isinstance(piece, str) else piece)
