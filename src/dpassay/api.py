@@ -21,7 +21,7 @@ from dpassay.core.guarantee import (
 )
 from dpassay.core.interval import Interval, outward
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import TIE, down, number
+from dpassay.core.numbers import TIE, as_written, down, middle, number
 from dpassay.core.parameters import merge_parameters
 from dpassay.errors import ExpressionError, InputError
 from dpassay.evidence.confirm import confirmed
@@ -110,6 +110,10 @@ def check(
     except (ArithmeticError, LookupError, ValueError, MemoryError) as error:
         if not has_extreme_numbers(pipeline, claim.guarantee):
             raise  # a fault of ours
+        claimed_delta = claim.guarantee.exact_delta
+        if claimed_delta.b > 0 and middle(claimed_delta) == 0:  # no double is as small
+            least = f"delta must be 0 (pure DP) or at least 1e-300, got {as_written(claimed_delta)}"
+            raise InputError(least) from error
         raise InputError(
             "these numbers are too large or too small for a verdict; noise and distances may be multiplied by one "
             "factor, which changes nothing"

@@ -77,9 +77,10 @@ class ExpressionError(InputError):
     def __init__(self, message: str, text: str, position: int) -> None:
         self.message, self.text, self.position = message, text, position
         # A long text is shown only around the error.
-        start = max(0, position - 60)
-        shown = "".join(c if c.isprintable() else " " for c in text[start : position + 40])
-        super().__init__(f"{message}\n  {shown}\n  {' ' * (position - start)}^")
+        start, end = max(0, position - 60), position + 60
+        before, after = "…" * (start > 0), "…" * (end < len(text))
+        shown = before + "".join(c if c.isprintable() else " " for c in text[start:end]) + after
+        super().__init__(f"{message}\n  {shown}\n  {' ' * (len(before) + position - start)}^")
 
 
 class ClaimFileError(InputError):

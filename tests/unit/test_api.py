@@ -287,3 +287,10 @@ def test_only_a_bare_word_is_taken_for_the_name_of_a_claim():
     assert "did you mean" not in str(caught.value)
     with pytest.raises(InputError, match="did you mean the claim 'adept'"):
         check("adep", epsilon=1, dim=4)
+
+
+@pytest.mark.parametrize("delta", ["1.0e-330", "1.0e-400"])
+@pytest.mark.parametrize("text", ["query(l1, 1) | laplace(1)", "query(l2, 1) | gaussian(1)"])
+def test_a_delta_below_all_doubles_is_named_in_the_reason(text: str, delta: str) -> None:
+    with pytest.raises(InputError, match=rf"delta must be 0 \(pure DP\) or at least 1e-300, got {delta}"):
+        check(text, epsilon=1, delta=delta)

@@ -31,6 +31,7 @@ from dpassay.cli.common import (
     Url,
     as_options,
     check_claimed,
+    check_stages,
     check_writable,
     claim_named,
     close,
@@ -170,6 +171,7 @@ def audit(
         **claimed,
         **asked,
     )
+    check_stages(pipeline, "audit")
     if plan:
         _plan(claim, options, as_json)
         return

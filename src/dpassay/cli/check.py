@@ -26,6 +26,7 @@ from dpassay.cli.common import (
     Settings,
     Text,
     check_claimed,
+    check_stages,
     check_writable,
     claim_named,
     command_line,
@@ -117,6 +118,7 @@ def check(
         raise InputError(
             "give the name of a published claim, a mechanism with --pipeline, or an object with --python; not both"
         )
+    check_stages(pipeline, "check")
     check_writable(certificate, html)
     reports = Reports(sarif, junit, annotations)
     of_vocabulary = {"vocabulary": vocabulary, "words": words, "unknown": unknown, "stop_words": stop_words}

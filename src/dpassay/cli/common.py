@@ -240,6 +240,16 @@ def check_writable(*paths: Path | None) -> None:
             raise InputError(f"cannot write two results to {path}: name two files")
 
 
+def check_stages(pipeline: str | None, command: str) -> None:
+    """Refuse the name of a published claim, or of a file, as the text of a pipeline: it would be judged instead."""
+    from dpassay.claims.registry import REGISTRY
+
+    text = (pipeline or "").strip()
+    if text in REGISTRY or text.endswith(".toml"):
+        instead = f"for the claim, use 'dpassay {command} {text}'"
+        raise InputError(f"--pipeline takes stages with their arguments, such as laplace(1); {instead}")
+
+
 def read_values(settings: list[str] | None, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The options epsilon, delta and dim, which NAME=VALUE settings may give too, and the other settings."""
     values: dict[str, Any] = {}

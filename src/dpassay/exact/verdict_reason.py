@@ -75,10 +75,12 @@ def _times(value: Number, guarantee: Guarantee) -> str:
     if math.isinf(low):
         return "infinite, whatever was claimed"
     if guarantee.claimed == 0:
-        return f"at least {outward(low, -1, 6)}, not 0"
+        return f"at least {outward(low, -1, 6)}, not {as_written(guarantee.value)}"
     ratio = low / guarantee.claimed
     whole = 1000 <= ratio < 1e12
     factor = f"{f'{ratio:,.0f}' if whole else f'{ratio:.4g}'} times" if ratio >= 1.0005 else "more than"
+    if math.isinf(ratio):
+        factor = "more than 1e308 times"
     return f"{_at_least(low, guarantee.claimed, 6)}, {factor} the claimed {as_written(guarantee.value)}"
 
 

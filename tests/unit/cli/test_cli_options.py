@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
 from dpassay.cli import common
 from dpassay.cli import main as cli
@@ -175,3 +176,12 @@ def test_suggestions_only_where_they_are_near(here, tmp_path):
     assert "did you mean sanity-check?" in here("reproduce", "sanity-chek", "--out", tmp_path)[2]
     assert "did you mean" not in here("reproduce", "zinc", "--out", tmp_path)[2]
     assert "did you mean" not in here("check", "zzzz")[2]
+
+
+@pytest.mark.parametrize("command", ["check", "audit"])
+@pytest.mark.parametrize("text", ["laplace", "adept", " laplace ", "mine.toml"])
+def test_a_pipeline_is_not_the_name_of_a_claim(command: str, text: str) -> None:
+    refused = CliRunner().invoke(cli.app, [command, "--pipeline", text, "--epsilon", "1"]).exception
+    assert isinstance(refused, InputError)
+    instead = f"for the claim, use 'dpassay {command} {text.strip()}'"
+    assert str(refused) == f"--pipeline takes stages with their arguments, such as laplace(1); {instead}"

@@ -6,6 +6,7 @@ import pytest
 
 from dpassay.api import check
 from dpassay.claims.registry import REGISTRY
+from dpassay.core.guarantee import GDP, ZCDP, Guarantee, PureDP, RenyiDP
 from published import published_verdict
 
 CASES = [
@@ -34,6 +35,8 @@ CASES = [
     ("query(l1, 1) | laplace(1/eps)", 4, {"epsilon": "1.00000000004"}, ["1.00000000004-DP", "most 1.00000000004."]),
     ("query(l1, 1.00000000004) | laplace(1)", 4, {"epsilon": 1}, ["at least 1.0000000000", "claimed 1."]),
     ("category(2) | flip(0.51)", None, {"epsilon": 0}, ["not 0"]),
+    ("query(l1, 1) | laplace(1)", 1, {"epsilon": "1e-310"}, ["more than 1e308 times the claimed 1e-310"]),
+    ("query(l1, 1) | laplace(1)", 1, {"epsilon": "1e-330"}, ["at least 1, not 1.0e-330"]),
     (
         "query(l1, 1.0000000000000000000000000000001) | staircase(1, 1, 0.4)",
         1,
@@ -91,6 +94,7 @@ def test_is_one_plain_sentence(text: str, dim: int | None, claim: dict[str, obje
     assert not re.search(r"\. [A-Z]", reason)
     assert "mpi(" not in reason
     assert "nan" not in reason.lower()
+    assert "inf times" not in reason
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "0.2", "0.3", "0.7", "1.1", "38.4", "0.123456789"])
@@ -132,3 +136,19 @@ def test_what_an_outer_bound_allows_is_not_told_as_reached() -> None:
 def test_a_huge_factor_is_written_in_a_few_digits():
     verdict = check("query(l1, 1e20) | laplace(1e-20)", epsilon=1, dim=1)
     assert "1e+40 times the claimed 1" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("noise", "guarantee"),
+    [
+        ("gaussian", GDP("1e-300")),
+        ("gaussian", ZCDP("1e-300")),
+        ("laplace", RenyiDP(2, "1e-300")),
+        ("laplace", PureDP("1e-320")),
+        ("laplace", ZCDP("1e-310")),
+    ],
+)
+def test_a_factor_beyond_doubles_is_not_infinite(noise: str, guarantee: Guarantee) -> None:
+    reason = check(f"query(l2, 1) | {noise}(1e-300)", dim=1, guarantee=guarantee).reason
+    assert "inf times" not in reason
+    assert "more than 1e308 times" in reason

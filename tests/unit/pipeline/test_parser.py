@@ -829,3 +829,13 @@ def test_any_text_is_read_or_refused(text: str, dim: int | None, values: dict[st
     if isinstance(fault, ExpressionError):
         assert 0 <= fault.position <= len(text)
     assert fault is None or str(fault)
+
+
+def test_a_text_that_is_cut_says_so() -> None:
+    long = " | ".join(["clip(l2, 1)"] * 12 + ["clop(1)"] + ["clip(l2, 1)"] * 8)
+    shown = str(error(long)).splitlines()
+    assert shown[1].startswith("  …")
+    assert shown[1].endswith("…")
+    assert shown[1][shown[2].index("^") :].startswith("clop(1)")
+    short = "subsample(5, 3) | clip(l2, 1) | laplace(1)"
+    assert str(error(short)).splitlines()[1] == f"  {short}"
