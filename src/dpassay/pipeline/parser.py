@@ -126,6 +126,8 @@ def _suggest(name: str, known: Collection[str]) -> str:
 
 
 _CLAIMED = {"eps": "epsilon=1", "delta": "delta=VALUE", "dim": "dim=N"}
+# How the names and signs of papers are written here.
+_SPELLED = {"ε": "eps", "δ": "delta", "π": "pi", "√": "sqrt(…)", "×": "*", "·": "*", "÷": "/", "−": "-", "｜": "|"}
 _TOKEN = re.compile(rf"(?P<space>[ \t\r\n]+)|(?P<name>{_NAME})|(?P<number>{NUMBER})|(?P<symbol>\*\*|[|(),=+\-*/^])")
 
 
@@ -143,7 +145,9 @@ def _tokens(text: str) -> Iterator[_Token]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if not match:
-            raise ExpressionError(f"unknown character {text[position]!a}", text, position)
+            instead = _SPELLED.get(text[position])
+            hint = f"; write {instead}" if instead else ""
+            raise ExpressionError(f"unknown character {text[position]!a}{hint}", text, position)
         if match.lastgroup != "space":
             yield _Token(str(match.lastgroup), match[0].replace("**", "^"), position)
         position = match.end()
