@@ -171,7 +171,6 @@ def audit(
         **claimed,
         **asked,
     )
-    check_stages(pipeline, "audit")
     if plan:
         _plan(claim, options, as_json)
         return
@@ -216,6 +215,7 @@ def _in_options(verdict: Verdict) -> Verdict:
 def _subject(claim: Claim | None, pipeline: str | None, mechanism: Any, epsilon: str | None) -> Any:
     from dpassay.adapters import adapted
 
+    check_stages(pipeline, "audit")
     if sum(given is not None for given in (claim, pipeline, mechanism)) != 1:
         raise InputError("name one thing to audit: a claim's name, --pipeline, --python, --command or --url")
     if claim is None and epsilon is None and adapted(mechanism) is None:
