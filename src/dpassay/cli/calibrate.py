@@ -26,7 +26,7 @@ def _calibrated(stage: str, value: float, note: str, as_json: bool) -> None:
     if as_json:
         print_json({"stage": f"{stage}({value!r})", "value": value, "guarantee": note})
     else:
-        print(f"{stage}({value!r})  keeps {note}")
+        print(f"{stage}({value!r})  satisfies {note}")
 
 
 @app.command("laplace")

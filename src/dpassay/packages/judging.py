@@ -121,7 +121,7 @@ def _by_formula(record: Record) -> Found:
     """The law that the code draws from, judged exactly; a law that is only documented proves nothing."""
     verdict = check(record.formula, dim=record.dim, **_stated(record))
     if verdict.proven and not record.read_from_code:
-        reason = "The law that its documentation names keeps the claim; the code, which is compiled, was not read."
+        reason = "The law that its documentation names satisfies the claim; the code, which is compiled, was not read."
         return Found("open", 0.0, math.inf, ["documentation"], reason)
     return Found(verdict.word, verdict.value.lower, verdict.value.upper, ["formula"], verdict.reason)
 

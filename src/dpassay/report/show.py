@@ -47,7 +47,7 @@ def remedies(report: ClaimReport) -> list[list[str]]:
     """The remedies with their guarantee and their cost, with a header row; empty if there are none."""
     if not report.remedies:
         return []
-    rows = [["remedy", "keeps", "noise", "times the published"]]
+    rows = [["remedy", "satisfies", "noise", "times the published"]]
     for remedy in report.remedies:
         noise = "–" if remedy.noise is None else str(remedy.noise)
         times = "–" if remedy.ratio is None else f"{remedy.ratio:.4g}"

@@ -92,7 +92,7 @@ def _planned(asked: tuple[str, tuple[float, ...], tuple[float, ...], float | Non
             return [_subject(name, None, False, delta, first)], []
         found = [_subject(name, e, False, delta, specification.at(e, delta)) for e in epsilons]
         if true_epsilons and math.isinf(first.guarantee.epsilon):
-            reasons.append(f"{name} keeps no finite epsilon, so it is compared at the epsilon of its authors alone")
+            reasons.append(f"{name} satisfies no finite epsilon, so it is compared at the epsilon of its authors alone")
             true_epsilons = ()
         for e in true_epsilons:
             try:

@@ -653,16 +653,6 @@ def test_ctrl_c_ends_in_a_sentence() -> None:
     assert out == ""
 
 
-def test_a_reader_who_stops_reading_gets_no_verdict() -> None:
-    """`dpassay … | head -1` ends as shells have it; 1 would be "refuted"."""
-    command = [sys.executable, "-m", "dpassay", "--version"]
-    with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        process.stdout.close()
-        err = process.stderr.read()
-        process.wait(timeout=LIMIT)
-    assert (process.returncode, err) == (141, "")
-
-
 def test_tables_for_papers(here) -> None:  # type: ignore[no-untyped-def]
     code, out, _ = here("gallery", "--only", "adept", "--latex")
     assert code == 0

@@ -86,8 +86,8 @@ def test_where_no_finite_epsilon_holds_that_of_the_authors_is_measured() -> None
     found, notes = plan([UNBOUNDED, RESPONSE], epsilons=(1.0, 2.0), true_epsilons=(24.0,))
     assert [one.true for one in found if one.rewriter == UNBOUNDED] == [False, False]
     assert len(notes) == 1
-    assert f"{UNBOUNDED} keeps no finite epsilon" in notes[0]
-    with pytest.raises(InputError, match="keeps no finite epsilon, so it is compared at the epsilon of its authors"):
+    assert f"{UNBOUNDED} satisfies no finite epsilon" in notes[0]
+    with pytest.raises(InputError, match="satisfies no finite epsilon, so it is compared at the epsilon of its authors"):
         plan([UNBOUNDED], true_epsilons=(24.0,))
 
 

@@ -140,7 +140,7 @@ class Specification:
                 search.tried(parameter, kept)
                 continue
             if math.isinf(kept):
-                raise InputError(f"{self} keeps no finite epsilon: leave it out, or compare it at the claimed epsilon")
+                raise InputError(f"{self} satisfies no finite epsilon: leave it out, or compare it at the claimed epsilon")
             if epsilon * (1 - CLOSE) <= kept <= epsilon:
                 return rewriter
             best = rewriter if kept <= epsilon else best
@@ -160,7 +160,7 @@ class Specification:
         if isinstance(failure, MechanismError):
             raise failure
         reached = "" if best is None else f"; the largest that was found is {best.guarantee.epsilon:.6g}"
-        raise InputError(f"{self}: no parameter was found that keeps epsilon {epsilon:g} for one text{reached}")
+        raise InputError(f"{self}: no parameter was found with which epsilon {epsilon:g} holds for one text{reached}")
 
 
 class _Search:

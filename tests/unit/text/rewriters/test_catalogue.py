@@ -99,9 +99,9 @@ def test_the_parameter_that_keeps_an_epsilon_is_found_from_below(mine, kept, ask
 
 def test_an_epsilon_that_no_parameter_keeps_is_refused(mine):
     mine.capped = lambda epsilon: type("One", (Kept,), {"guarantee": TextGuarantee(min(epsilon, 50.0))})(epsilon)
-    with pytest.raises(InputError, match="no parameter was found that keeps epsilon 100"):
+    with pytest.raises(InputError, match="no parameter was found with which epsilon 100 holds"):
         Specification.read("mine_rewriters:capped").at_true(100.0)
-    with pytest.raises(InputError, match="keeps no finite epsilon"):
+    with pytest.raises(InputError, match="satisfies no finite epsilon"):
         Specification.read("mine_rewriters:without_any").at_true(10.0)
 
 
