@@ -79,7 +79,7 @@ def _holds(thing: Any, value: Any) -> bool:
         return isinstance(thing, str) and thing == value
     if isinstance(thing, bool) or not isinstance(value, float):
         return False
-    if hasattr(thing, "detach"):
+    if hasattr(thing, "untyped_storage"):
         thing = thing.detach().cpu().double().numpy()
     if isinstance(thing, int | float | np.number | np.ndarray | list | tuple):
         try:

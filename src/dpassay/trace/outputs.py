@@ -49,7 +49,7 @@ def described(output: Any) -> str:
 
 
 def _leaves(output: Any, path: str) -> Iterator[tuple[str, Any]]:
-    if hasattr(output, "detach"):
+    if hasattr(output, "untyped_storage"):  # a tensor
         output = output.detach().cpu().double().numpy()
     if isinstance(output, np.ndarray):
         output = output.tolist()

@@ -302,6 +302,7 @@ def numbered(size: int) -> int:
     return _numbers[0] - max(size, 1)
 
 
+AWAITING = "dpassay async"
 _current: list[tuple[Run, frozenset[int]]] = []  # each with the threads that existed before it
 
 
@@ -317,8 +318,9 @@ def current() -> Run | None:
 
 
 def begin(run: Run) -> None:
-    """Watch a run."""
-    _current.append((run, frozenset(sys._current_frames()) - {threading.get_ident()}))
+    """Watch a run. Our thread for coroutines, which waits between them, belongs to it."""
+    own = {one.ident for one in threading.enumerate() if one.name == AWAITING}
+    _current.append((run, frozenset(sys._current_frames()) - {threading.get_ident(), *own}))
 
 
 def end() -> None:

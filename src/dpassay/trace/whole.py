@@ -6,6 +6,7 @@ readings are the same if every part is, to the last bit. Needs only numpy.
 
 from __future__ import annotations
 
+import io
 import math
 import re
 import struct
@@ -124,6 +125,7 @@ class _Reader:
             yield from self.tensor(thing, path, depth)
         elif isinstance(thing, Mapping):
             yield path, kind, float(len(thing))
+            yield from self.parts(getattr(thing, "default_factory", None), f"{path}.default_factory", depth)
             for at, (key, one) in enumerate(thing.items()):
                 if not isinstance(key, str | int | float):
                     yield from self.parts(key, f"{path}.keys[{at}]", depth)
@@ -142,6 +144,12 @@ class _Reader:
                 yield from self.parts(_contents(cell), f"{path}.closure[{at}]", depth)
             if isinstance(thing, types.MethodType):
                 yield from self.parts(thing.__self__, f"{path}.self", depth)
+            else:
+                yield from self.parts([thing.__defaults__, thing.__kwdefaults__], f"{path}.defaults", depth)
+        elif isinstance(thing, re.Match):
+            yield from self.parts([thing.string, thing.re.pattern, thing.regs], path, depth)
+        elif isinstance(thing, io.BytesIO | io.StringIO):
+            yield path, kind, thing.getvalue()
         elif hasattr(thing, "to_numpy") and hasattr(thing, "index"):
             yield from self.frame(thing, path, depth)
         else:
@@ -195,6 +203,23 @@ class _Reader:
             )
         if getattr(tensor, "is_leaf", False) and tensor.grad is not None:
             yield from self.parts(tensor.grad, f"{path}.grad", depth)
+        yield from self.graph(tensor.grad_fn, f"{path}.grad_fn", depth)
+
+    def graph(self, function: Any, path: str, depth: int) -> Iterator[Part]:
+        """The tensors that a gradient would be computed from."""
+        waiting = [function]
+        while waiting:
+            if (one := waiting.pop()) is None or id(one) in self.seen:
+                continue
+            self.seen[id(one)] = one
+            held = [name for name in dir(one) if name == "variable" or name.startswith("_saved_")]
+            for name in held:
+                try:
+                    saved = getattr(one, name)
+                except RuntimeError:  # released after a backward pass
+                    continue
+                yield from self.parts(saved, f"{path}.{name}", depth + 1)
+            waiting += [part for part, _ in getattr(one, "next_functions", ())]
 
     def frame(self, frame: Any, path: str, depth: int) -> Iterator[Part]:
         """A data frame or a series: its values, index, names and attributes."""
@@ -204,6 +229,9 @@ class _Reader:
                 yield from self.numbers(np.asarray(getattr(frame, name), dtype=object), f"{path}.{name}", depth)
         values = np.asarray(frame.to_numpy(dtype=object))
         yield from self.numbers(values, f"{path}.values", depth)
+        for at, block in enumerate(getattr(getattr(frame, "_mgr", None), "arrays", ())):
+            if isinstance(block, np.ndarray) and block.base is not None:  # a slice holds what it was cut from
+                yield from self.array(block, f"{path}.blocks[{at}]", depth)
         for at, kind in enumerate(
             getattr(frame, "dtypes", ()) if hasattr(frame, "columns") else [getattr(frame, "dtype", None)]
         ):
@@ -216,6 +244,8 @@ class _Reader:
         if type(thing) in _WITHOUT or (hasattr(thing, "to_numpy") and hasattr(thing, "index")):
             return  # a frame's own caches say nothing more
         held: dict[str, Any] = dict(getattr(thing, "__dict__", None) or {})
+        if isinstance(thing, BaseException):
+            held |= {"args": thing.args, "__context__": thing.__context__, "__cause__": thing.__cause__}
         for kind in type(thing).__mro__:
             slots = kind.__dict__.get("__slots__", ())
             for name in (slots,) if isinstance(slots, str) else slots:

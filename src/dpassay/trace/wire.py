@@ -65,7 +65,7 @@ class Sender:
         return self._named(value)
 
     def _named(self, value: Any) -> Any:
-        if hasattr(value, "detach"):
+        if hasattr(value, "untyped_storage"):
             return self._coded(value.detach().cpu().double().numpy())
         if callable(value):
             module = "numpy" if isinstance(value, np.ufunc) else str(getattr(value, "__module__", ""))

@@ -140,7 +140,8 @@ class Specification:
                 search.tried(parameter, kept)
                 continue
             if math.isinf(kept):
-                raise InputError(f"{self} satisfies no finite epsilon: leave it out, or compare it at the claimed epsilon")
+                said = f"{self} satisfies no finite epsilon"
+                raise InputError(f"{said}: leave it out, or compare it at the claimed epsilon")
             if epsilon * (1 - CLOSE) <= kept <= epsilon:
                 return rewriter
             best = rewriter if kept <= epsilon else best

@@ -1,0 +1,78 @@
+"""What an output holds without showing it is a part of it: two outputs that look the same may differ there."""
+
+import io
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpassay.errors import MechanismError
+from dpassay.trace.outputs import described
+from dpassay.trace.session import trace
+from dpassay.trace.whole import read
+
+
+def slice_of_a_frame(x: float) -> Any:
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame({"shown": [0.5], "hidden": [x]}).iloc[:, :1]
+
+
+def with_a_graph(x: float) -> Any:
+    torch = pytest.importorskip("torch")
+    return torch.tensor([x], requires_grad=True) * 0.0
+
+
+def in_the_context(x: float) -> Exception:
+    try:
+        try:
+            raise ValueError(x)
+        except ValueError:
+            raise KeyError("shown")  # noqa: B904 - this is what is hidden
+    except KeyError as error:
+        return error
+
+
+def for_missing_keys(x: float) -> Any:
+    return defaultdict(lambda: x, {"shown": 0.5})
+
+
+def by_default(x: float) -> Any:
+    def shown(value: float = x) -> float:
+        return 0.5
+
+    return shown
+
+
+def around_a_match(x: float) -> Any:
+    return re.search("shown", f"shown {x}")
+
+
+HIDING: list[Callable[[float], Any]] = [
+    *(slice_of_a_frame, with_a_graph, in_the_context, for_missing_keys, by_default, around_a_match),
+]
+
+
+@pytest.mark.parametrize("made", HIDING)
+def test_hidden_parts_are_read(made: Callable[[float], Any]) -> None:
+    assert read(made(3.0)).same(read(made(3.0)))
+    assert not read(made(3.0)).same(read(made(4.0)))
+
+
+def test_files_in_memory_are_read_and_are_no_tensors() -> None:
+    assert not read(io.BytesIO(b"a")).same(read(io.BytesIO(b"b")))
+    assert read(io.StringIO("a")).same(read(io.StringIO("a")))
+    with pytest.raises(MechanismError, match="is of type StringIO, which cannot be read"):
+        described([io.StringIO("a")])
+
+
+async def later(x: float) -> float:
+    return x + float(np.random.laplace())
+
+
+def test_draws_of_a_coroutine_are_seen() -> None:
+    for _ in range(2):  # the second time, the thread that coroutines run in is there already
+        result = trace(later, pairs=[(0.0, 1.0)], epsilon=1, hostile=False)
+        assert result.pair_epsilon.upper == pytest.approx(1, rel=1e-9)
