@@ -81,7 +81,8 @@ def _one_by_one(
 ) -> Chosen | None:
     """The loss if each drawn number decides a part of the output of its own: that of the parts together."""
     first, second = (coordinates_of(tracer, x, most) for x in pair)
-    apart = None if first is None or second is None else laws_that_differ(first, second)
+    alike = first is not None and second is not None and first.separator == second.separator
+    apart = None if first is None or second is None or not alike else laws_that_differ(first, second)
     if first is None or second is None or apart is None or any(keeps_answers(tracer, [x]) for x in pair):
         return None
     columns = [[[law.get(key, 0.0) for key in {**p, **q}] for law in (p, q)] for p, q in apart]
@@ -186,14 +187,16 @@ def _too_different(
         name = "one of the outputs" if len(names[at]) > 60 else f"the output {names[at]}"
     if any(len(path) > 1 for path in paths) and draw.distribution == CHOICE:
         many += ", more than once"
-    size = "∞" if epsilon.a == INFINITY.a else f"{float(epsilon.a):.6g}"
+    size, has = "∞" if epsilon.a == INFINITY.a else f"{float(epsilon.a):.6g}", "has"
     if any(rest):
         low, high = (p, q + rest[1]) if _ratio(p, q + rest[1]) >= _ratio(q, p + rest[0]) else (q, p + rest[0])
         shares = f"a probability of at least {low:.6g} for one input and of at most {high:.6g} for the other"
+        if _ratio(low, high) < 0.99 * float(epsilon.a):  # it takes several of them to show that much
+            name, has, shares = "several outputs together", "have", "probabilities that differ by that much"
     else:
         never = ", which can never give it" if min(p, q) == 0 else ""
         shares = f"probability {p:.6g} for one input and {q:.6g} for the other{never}"
-    said = f"{draw.place} draws {many}: {name} has {shares}: ε {'≥' if any(rest) else '='} {size} for this pair"
+    said = f"{draw.place} draws {many}: {name} {has} {shares}: ε {'≥' if any(rest) else '='} {size} for this pair"
     return Finding("loss-too-large", draw.place, f"{said}, where {claimed} is claimed")
 
 

@@ -76,6 +76,7 @@ class Coordinates:
     paths: tuple[str, ...]
     base: tuple[Piece, ...]
     decided: tuple[Decided, ...]
+    separator: str  # of the pieces of a text: a space, or nothing if they are characters
 
     def difference(self, run: Run) -> str:
         """What of a run is not as predicted from what it drew; nothing if all is."""
@@ -92,7 +93,7 @@ class Coordinates:
                 table = known.second[place] if len(places) == 1 else None
             for index, piece in known.pieces[places].items():
                 expected[index] = piece
-        paths, pieces = _pieces(run.reading)
+        paths, pieces = _pieces(run.reading, self.separator)
         if at != len(steps) or paths != self.paths:
             return "other noise makes the code do something else"
         where = _reading(paths, expected).difference(_reading(paths, pieces))
@@ -114,8 +115,17 @@ class Coordinates:
 
 
 def coordinates_of(tracer: Tracer, x: Any, most: int) -> Coordinates | None:
-    """Change each number that is drawn for x alone; None if that takes too many runs, or two decide the same part."""
-    looking = _Looking(tracer, x, most)
+    """Change each number that is drawn for x alone; None if that takes too many runs, or two decide the same part.
+
+    A text is taken apart into its words; if that fails, into its characters.
+    """
+    looking = _Looking(tracer, x, most, " ")
+    found = _blocks(looking)
+    has_text = "str" in looking.run.reading.kinds
+    return found if found is not None or not has_text else _blocks(_Looking(tracer, x, looking.left, ""))
+
+
+def _blocks(looking: _Looking) -> Coordinates | None:
     if not looking.steps:
         return None
     found: list[Decided] = []
@@ -126,19 +136,20 @@ def coordinates_of(tracer: Tracer, x: Any, most: int) -> Coordinates | None:
             return None
         found.append(block)
         at += block.taken
-    return Coordinates(looking.paths, looking.base, tuple(found))
+    return Coordinates(looking.paths, looking.base, tuple(found), looking.separator)
 
 
 class _Looking:
     """Runs of an input in which one number is changed, after which a second one may be drawn, or no longer is."""
 
-    def __init__(self, tracer: Tracer, x: Any, most: int) -> None:
-        self.tracer, self.x, self.left, self.key = tracer, x, most, (tracer.seed, 7, 0)
+    def __init__(self, tracer: Tracer, x: Any, most: int, separator: str) -> None:
+        self.tracer, self.x, self.left, self.separator = tracer, x, most, separator
+        self.key = (tracer.seed, 7, 0)
         self.run = tracer.run(x, key=self.key)
         self.steps = steps_of(self.run) or []
         self.values = {k: np.array(draw.values) for k, draw in self.run.decisions()}
         self.apart = list(self.values) == list(range(len(self.steps)))  # every draw is one step
-        self.paths, self.base = _pieces(self.run.reading)
+        self.paths, self.base = _pieces(self.run.reading, self.separator)
 
     def block(self, at: int, more: int) -> Decided | None:
         """What the number `at` decides, if in the first run `more` others are drawn because of it; None if not so."""
@@ -203,7 +214,7 @@ class _Looking:
             if k != at
         ):
             return None
-        paths, pieces = _pieces(run.reading)
+        paths, pieces = _pieces(run.reading, self.separator)
         if paths != self.paths or steps[at].within(part) is None:
             return None
         return _Seen(run, steps, {k: piece for k, piece in enumerate(pieces) if _differ(piece, self.base[k])})
@@ -269,13 +280,16 @@ def _alike(before: Step, after: Step) -> bool:
     )
 
 
-def _pieces(reading: Reading) -> tuple[tuple[str, ...], tuple[Piece, ...]]:
-    """The parts of an output, texts as their words."""
+def _pieces(reading: Reading, separator: str) -> tuple[tuple[str, ...], tuple[Piece, ...]]:
+    """The parts of an output, texts as their words or characters."""
     paths: list[str] = []
     pieces: list[Piece] = []
     for path, kind, value in zip(reading.paths, reading.kinds, reading.values, strict=True):
-        words = value.split(" ") if kind == "str" and isinstance(value, str) else [value]
-        paths += [path] if len(words) == 1 else [f"word {k + 1} of {path}" for k in range(len(words))]
+        words = [value]
+        if kind == "str" and isinstance(value, str):
+            words = value.split(separator) if separator else list(value)
+        what = "word" if separator else "character"
+        paths += [path] if len(words) == 1 else [f"{what} {k + 1} of {path}" for k in range(len(words))]
         pieces += [(kind, word) for word in words]
     return tuple(paths), tuple(pieces)
 

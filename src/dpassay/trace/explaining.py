@@ -38,9 +38,9 @@ def _leak(tracer: Any, judged: Any) -> Finding:
     fixed = tracer.natural.fixed
     if count.calls == 2:
         place = tracer.first_draws[0].place if tracer.first_draws else None
-        said = "two calls share their noise"
+        said = "two calls do not each have noise of their own"
         if place is not None:
-            said = f"a later call uses again what {place} drew in an earlier one"
+            said = f"{said}: a later one uses again what {place} drew, or adds no noise at all"
         return Finding("noise-made-once", place, said)
     if fixed and count.hits[0] == count.runs[0]:
         line = Place(fixed[0].file, fixed[0].line)
@@ -114,9 +114,9 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
                 )
             else:
                 reasons.append(f"{trials.agreed:,} replays agreed, and a bound needs more: give more time")
-    shown = (
-        "no event was found that tells the inputs apart" if count is None else f"{count} shows ε ≥ {count.epsilon:.3g}"
-    )
+    shown = "no event was found that tells the inputs apart"
+    if count is not None and count.epsilon > 0:
+        shown = f"{count} shows ε ≥ {count.epsilon:.3g}"
     said = "; ".join(dict.fromkeys(reasons)) or "the noise could not be followed to what it hides"
     return f"Not decided: {said}; {shown}. {then}"
 

@@ -53,6 +53,8 @@ def stale(replays: Sequence[Replay], use: Use) -> Finding | None:
         return Finding("noise-made-once", draw.place, f"{said}what the inputs differ by (ε = ∞)", infinite=True)
     if not older and use.draws and all(_repeated(replays, draw) for draw in use.draws):
         draw = use.draws[0]
+        if not use.laws[0].scale.any():
+            return Finding("no-noise", draw.place, f"{draw.place} draws noise of scale 0: none (ε = ∞)", infinite=True)
         said = f"{draw.place} draws the same noise in every call with the same input, as a fixed seed does"
         return Finding("fixed-seed", draw.place, f"{said}: each input has one output (ε = ∞)", infinite=True)
     return None

@@ -87,9 +87,7 @@ def test_where_no_finite_epsilon_holds_that_of_the_authors_is_measured() -> None
     assert [one.true for one in found if one.rewriter == UNBOUNDED] == [False, False]
     assert len(notes) == 1
     assert f"{UNBOUNDED} satisfies no finite epsilon" in notes[0]
-    with pytest.raises(
-        InputError, match="satisfies no finite epsilon, so it is compared at the epsilon of"
-    ):
+    with pytest.raises(InputError, match="satisfies no finite epsilon, so it is compared at the epsilon of"):
         plan([UNBOUNDED], true_epsilons=(24.0,))
 
 

@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,11 @@ def coin_and_word(text: str) -> str:
     return " ".join(one if random.random() < 0.75 else random.choice(WORDS) for one in text.split())
 
 
+def digits(text: str) -> str:
+    """Each digit is kept with probability 1/2, otherwise any of ten: 1/2 + 1/20 or 1/20."""
+    return re.sub(r"\d", lambda one: one.group() if random.random() < 0.5 else str(random.randrange(10)), text)
+
+
 def with_their_sum(x: int, rng: Any) -> list[float]:
     bits = unary(x, rng)
     return [*bits.tolist(), float(bits.sum())]
@@ -57,12 +63,13 @@ def by_the_last(x: int, rng: Any) -> list[bool]:
         (optimised_unary, (0, 11), 1.1, math.log(3)),  # (1/2)/(1/4) · (3/4)/(1/2)
         (words, ("a flight to rome a flight", "a flight to oslo a flight"), 2.01, 2.0),
         (coin_and_word, ("a flight to rome", "a flight to oslo"), 3, math.log(19)),
+        (digits, ("5-12", "5-19"), 2.5, math.log(11)),
     ],
 )
 def test_the_loss_is_that_of_the_parts_that_differ(
     subject: Any, pair: Any, epsilon: float, truth: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpassay.trace.runner.MOST_TRIALS", 150)
+    monkeypatch.setattr("dpassay.trace.runner.MOST_TRIALS", 300)
     result = trace(subject, pairs=[pair], epsilon=epsilon, hostile=False)
     assert result.verdict.open
     assert result.traced_epsilon.lower == pytest.approx(truth, rel=1e-9)
@@ -97,5 +104,5 @@ def test_numbers_that_decide_something_together_are_not_taken_apart(subject: Any
 
 def test_what_happens_now_and_then_is_found_by_the_trials() -> None:
     """Two flips together, with probability 1/16, let the input out: no bound, whatever single changes show."""
-    result = trace(with_a_rare_copy, pairs=[(3, 7)], epsilon=2.2, hostile=False)
+    result = trace(with_a_rare_copy, pairs=[(3, 7)], epsilon=2.2, hostile=False, time="2s")
     assert result.verdict.refuted or result.pair_epsilon.upper == math.inf
