@@ -89,7 +89,7 @@ def rewrite(
         typer.Option(help="Rewrite at most this many records of each author, and leave out the others."),
     ] = None,
     author: Annotated[
-        str, typer.Option(help="With --per-author: the column that names the author. Default: user, speaker or author.")
+        str, typer.Option(help="With --per-author: the author's column. Default: user, user_id, speaker or author.")
     ] = "",
     resume: Annotated[bool, typer.Option("--resume", help="Continue after what is already in OUT.")] = False,
     device: Device = "cpu",
@@ -309,6 +309,7 @@ def _about_columns(form: Lines | Table) -> dict[str, str]:
     left_out = {"records_without_text": "left out"} if form.skip_invalid else {}
     if form.authors is not None:
         left_out["records_of_an_author"] = f"all but the first {form.authors.most:,} left out"
+        left_out["author_column"] = form.authors.column or "user, user_id, speaker or author"
     return {"column": form.rewritten, "other_columns": "as they were; the guarantee does not cover them", **left_out}
 
 

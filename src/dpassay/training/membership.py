@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dpassay.core.guarantee import ApproxDP, Guarantee, PureDP
 from dpassay.errors import InputError
 from dpassay.text.corpora.corpus import split
-from dpassay.text.corpora.utterance import Utterance
+from dpassay.text.corpora.utterance import Utterance, whose
 from dpassay.text.inference_attacks import AttackResult
 from dpassay.text.models.folder import read_folder, system_of
 from dpassay.text.models.training import usable
@@ -109,7 +109,7 @@ def grouped(utterances: Sequence[Utterance], privacy: str) -> list[Group]:
         return [[u] for u in utterances]
     groups: dict[tuple[str, str], Group] = {}
     for u in utterances:
-        groups.setdefault(("user", u.user) if u.user else ("text", u.text), []).append(u)
+        groups.setdefault(("user", name) if (name := whose(u.user)) else ("text", u.text), []).append(u)
     return list(groups.values())
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.errors import InputError
-from dpassay.text.corpora.utterance import Utterance
+from dpassay.text.corpora.utterance import Utterance, whose
 
 PRIVACY = ("example", "user", "entity", "user-entity", "none")
 HELD_OUT = 0.1  # of the users; of the sentences where there are no users
@@ -57,11 +57,12 @@ def gathered(utterances: Sequence[Utterance], privacy: str, held_out: Sequence[s
     """
     if privacy not in PRIVACY:
         raise InputError(f"unknown privacy {privacy!r}; there are {', '.join(PRIVACY)}")
-    if "user" in privacy and (lacking := sum(not u.user for u in utterances)):
+    if "user" in privacy and (lacking := sum(not whose(u.user) for u in utterances)):
         raise InputError(
             f"{lacking:,} of {len(utterances):,} utterances have no user, and {privacy} privacy needs to know whose "
             "each is: give the corpus a user column, or train with example privacy"
         )
+    utterances = [u if u.user == (name := whose(u.user)) else replace(u, user=name) for u in utterances]
     used, measured = utterances, held_out
     if held_out is None:
         used = [u for u in utterances if not is_held_out(u)]
@@ -96,7 +97,8 @@ def named(entity: str) -> str:
 
 def is_held_out(utterance: Utterance) -> bool:
     """Whether an utterance is used for measuring instead of training, unless other texts are given for that."""
-    who = f"user {utterance.user}" if utterance.user else f"text {utterance.text}"
+    user = whose(utterance.user)
+    who = f"user {user}" if user else f"text {utterance.text}"
     digest = hashlib.blake2b(f"dpassay held out {who}".encode("utf-8", "replace"), digest_size=8).digest()
     return int.from_bytes(digest, "big") < HELD_OUT * 2**64
 

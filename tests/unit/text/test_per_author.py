@@ -8,7 +8,9 @@ import pytest
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 from dpassay.text.corpora.records import AuthorLimit, Table
+from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.rewriters.base import ONE_SENTENCE, TextGuarantee, WeightsGuarantee, covering
+from dpassay.training.units import gathered
 
 RESPONSE = ("rewrite", "--python", "sample_rewriters:Response", "--epsilon", 2, "--set", "longest=3", "--as-published")
 LOUD = ("rewrite", "--python", "sample_rewriters:loud", "--as-published")  # without ε, which takes less time
@@ -108,3 +110,48 @@ def test_weights_that_hide_a_sentence_do_not_hide_an_author():
     assert covering(TextGuarantee(float("inf")), lines=2).holds is False
     with pytest.raises(InputError):
         AuthorLimit(10**10)
+
+
+def test_one_name_in_two_encodings_is_one_author(tmp_path):
+    """é is one code point or two, which look the same and are canonically equivalent."""
+    source = tmp_path / "in.jsonl"
+    source.write_text(lines([("Jos\u00e9", "to boston"), ("Jose\u0301", "fares"), (" Jos\u00e9 ", "monday")]))
+    table = Table(source, authors=AuthorLimit(1))
+    with source.open("rb") as stream:
+        assert list(table.texts(stream)) == ["to boston"]
+    assert table.beyond == 2
+    said = [Utterance("to boston", user="Jos\u00e9"), Utterance("fares", user="Jose\u0301 "), Utterance("a", user="b")]
+    assert sorted(map(len, gathered(said, "user", held_out=["x"]).cells)) == [1, 2]
+
+
+def test_a_rewriting_goes_on_with_the_same_column_of_authors(here, tmp_path):
+    """Up to the interruption both columns have the same names; after it the other one would allow a second line."""
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    said = [{"text": "a", "user": "ann", "who": "ann"}, {"text": "b", "user": "ann", "who": "bob"}]
+    first, second = (json.dumps(one) + "\n" for one in said)
+    source.write_text(first + "broken\n" + second)
+    options = (*LOUD, "--in", source, "--out", out, "--per-author", 1)
+    assert here(*options, "--author", "user")[0] == 2
+    source.write_text(first + second)
+    code, _, err = here(*options, "--author", "who", "--resume")
+    assert (code, "with other options" in err) == (2, True)
+    assert here(*options, "--author", "user", "--resume")[0] == 0
+    assert len(out.read_text().splitlines()) == 1
+    assert json.loads((tmp_path / "out.jsonl.json").read_text())["author_column"] == "user"
+
+
+def test_a_delta_is_never_shown_below_its_value():
+    found = covering(TextGuarantee(1, 1.2345612e-6), 3)
+    shown = [float(part.split()[0].rstrip("),")) for part in str(found).split("delta ")[1:]]
+    assert Fraction(shown[0]) >= Fraction(found.delta) > 3 * Fraction("1.23456e-6")
+    assert Fraction(shown[1]) >= Fraction(1.2345612e-6)
+    assert "delta 1.2e-05" in str(covering(TextGuarantee(5, 1e-6), 2, WeightsGuarantee(8, 1e-5, "author")))
+
+
+def test_a_delta_of_one_guarantees_nothing_and_says_why():
+    with pytest.raises(InputError, match=r"delta.*of 10,000 texts.*1.*smaller --per-author"):
+        covering(TextGuarantee(1, 1e-3), 10_000)
+
+
+def test_one_text_is_not_in_the_plural():
+    assert "at most 1 text is rewritten" in str(covering(TextGuarantee(50), 1))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dpassay.errors import InputError
-from dpassay.text.corpora.utterance import COLUMNS, ROLES, Place, columns
+from dpassay.text.corpora.utterance import COLUMNS, ROLES, Place, columns, whose
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 TABLES = (*DELIMITERS, ".jsonl")
@@ -115,7 +115,7 @@ def is_header(roles: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AuthorLimit:
-    """At most so many records of an author; "" stands for the first column that names one: user, speaker or author.
+    """At most so many records of an author; "" stands for the first column that names one: user, user_id, …
 
     >>> AuthorLimit(0)
     Traceback (most recent call last):
@@ -131,7 +131,7 @@ class AuthorLimit:
             raise InputError(f"--per-author must be a whole number from 1 to 1000000000, got {self.most}")
 
     def of(self, record: "_Record") -> str:
-        """Who the author of a record is; names that differ in their type alone are the same."""
+        """Who the author of a record is; names that differ in their type or encoding alone are the same."""
         name = self.column or columns(record.names).get("user", COLUMNS["user"][0])
         if name not in record.names:
             known = f"the columns are {', '.join(record.names)}"
@@ -141,7 +141,7 @@ class AuthorLimit:
         author = record.fields[record.names.index(name)]
         if isinstance(author, bool) or not isinstance(author, str | int) or not str(author).strip():
             raise record.place.fail(f"the author, {name!r}, must be a name or a number, got {author!r:.60}")
-        return str(author).strip()
+        return whose(str(author))
 
 
 class Lines:

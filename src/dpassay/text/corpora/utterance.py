@@ -1,5 +1,6 @@
 """An utterance, and how one is made from named fields that were read from a file."""
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,15 @@ class Utterance:
     attribute: str = ""
     user: str = ""
     entities: tuple[str, ...] = ()
+
+
+def whose(name: str) -> str:
+    """A name as people are told apart by it: without blanks around it, and equivalent characters are the same.
+
+    >>> whose(" Jose\u0301") == whose("Jos\u00e9")
+    True
+    """
+    return unicodedata.normalize("NFC", name).strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ class Part:
 
     def __str__(self) -> str:
         often = f"{self.times:,} times " if self.times > 1 else ""
-        return f"{often}{self.name} {upward(self.epsilon)}" + (f" (delta {self.delta:g})" if self.delta else "")
+        return f"{often}{self.name} {upward(self.epsilon)}" + (f" (delta {upward(self.delta)})" if self.delta else "")
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class TextGuarantee:
     def __str__(self) -> str:
         whom = "any two texts (local DP)" if self.neighbours.kind == "any" else str(self.neighbours)
         whom = f"{self._whose()}: {' and '.join(map(str, self.parts))}, for {whom}" if self.parts else whom
-        delta = f", delta {self.delta:g}" if self.delta else ""
+        delta = f", delta {upward(self.delta)}" if self.delta else ""
         if self.doubt:
             return f"none: {self.doubt} (declared by {self.declared_by}: epsilon {self.stated:g}{delta} for {whom})"
         told = [f"claimed: {self.stated:g}"] * (not self.holds and math.isfinite(self.stated))
@@ -159,7 +159,9 @@ class TextGuarantee:
         both = " in training and release together" if len(self.parts) > 1 else ""
         if self.unit == "text":
             return f"one text{both}"
-        return f"one author, of whom at most {self.parts[-1].times:,} texts are rewritten{',' * bool(both)}{both}"
+        most = self.parts[-1].times
+        texts = f"{most:,} texts are" if most > 1 else "1 text is"
+        return f"one author, of whom at most {texts} rewritten{',' * bool(both)}{both}"
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee, ready for JSON."""
@@ -201,6 +203,12 @@ for any two texts (local DP)
         return guarantee
     training = () if weights is None else (Part("training", weights.epsilon, weights.delta),)
     parts = (*training, Part("release", guarantee.epsilon, guarantee.delta, lines or 1))
+    delta = _total((part.times, part.delta) for part in parts)
+    if delta >= 1:
+        raise InputError(
+            f"the delta of {lines or 1:,} texts would add up to {delta:.4g}, and from 1 on nothing is guaranteed: "
+            "give a smaller --per-author or a smaller --delta"
+        )
     claimed = None if guarantee.claimed is None else (*training, replace(parts[-1], epsilon=guarantee.claimed))
     texts, others = ("a text is", "another is") if lines is None else ("an author's texts are", "any others are")
     between = f"{texts} rewritten, or {others} instead"
@@ -216,7 +224,7 @@ for any two texts (local DP)
     return replace(
         guarantee,
         epsilon=_total((part.times, part.epsilon) for part in parts),
-        delta=_total((part.times, part.delta) for part in parts),
+        delta=delta,
         claimed=None if claimed is None else _total((part.times, part.epsilon) for part in claimed),
         proofs=tuple(dict.fromkeys((*guarantee.proofs, *proofs, Theorem.COMPOSITION.page))),
         caveats=(*caveats, *more),
@@ -242,13 +250,13 @@ def _total(terms: Iterable[tuple[int, float]]) -> float:
 
 
 def upward(value: float) -> str:
-    """A number of six digits that is not below the value.
+    """A number of six digits that is not below the value, except for the last bits of a sum of decimals.
 
-    >>> upward(57.998014), upward(250.0), upward(math.inf)
-    ('57.9981', '250', 'inf')
+    >>> upward(57.998014), upward(250.0), upward(math.inf), upward(0.1 + 0.2)
+    ('57.9981', '250', 'inf', '0.3')
     """
     shown = f"{value:.6g}"
-    if float(shown) >= value:
+    if float(shown) >= value * (1 - 1e-15):
         return shown
     unit = 10.0 ** (math.floor(math.log10(value)) - 5)
     return f"{(math.floor(value / unit) + 1) * unit:.6g}"
