@@ -21,6 +21,7 @@ from dpassay.cli.rewriters import (
     TrueEpsilon,
 )
 from dpassay.cli.text import Corpus, Seed, order_of
+from dpassay.core.interval import outward
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def attack(
       dpassay attack --model models/adept --mechanism l1 --epsilon 100 --corpus flights
       dpassay attack --kind attribute --model dp-mlm,model=bert --true-epsilon 100 --corpus reviews.csv
     """
-    for option, value, least in (("--candidates", candidates, 2), ("--trials", trials, 1)):
+    for option, value, least in (("--candidates", candidates, 2), ("--trials", trials, 1), ("--seed", seed, 0)):
         if value < least:
             raise InputError(f"{option} must be {least} or more, got {value}")
     needs("torch", "text")
@@ -78,7 +79,8 @@ def attack(
 
     check_alpha(alpha)
     system, given = _system(model), (epsilon, true_epsilon, delta)
-    chosen = _kinds(kind, system, any(v is not None for v in given) or mechanism == "none" or python is not None)
+    noisy = any(v is not None for v in given) or python is not None
+    chosen = _kinds(kind, system, noisy or mechanism == "none", noisy)
     corpus = read_corpus(source)
     found: list[AttackResult] = []
     if "membership" in chosen:
@@ -110,12 +112,12 @@ def _system(model: str | None) -> str:
     return system_of(Path(model)) if model is not None and (Path(model) / MODEL).is_file() else ""
 
 
-def _kinds(asked: list[str] | None, system: str, with_epsilon: bool) -> list[str]:
+def _kinds(asked: list[str] | None, system: str, with_epsilon: bool, noisy: bool) -> list[str]:
     """The attacks to make: those requested, or all that apply."""
     apply = {
         "membership": system in ("adept", "lm"),
         "attribute": system in VECTORS or (system != "lm" and (with_epsilon or system == "")),
-        "inversion": system in VECTORS or (system == "adept" and with_epsilon),
+        "inversion": system in VECTORS or (system == "adept" and noisy),
     }
     if asked is None:
         if system == "adept" and not with_epsilon:
@@ -128,7 +130,7 @@ def _kinds(asked: list[str] | None, system: str, with_epsilon: bool) -> list[str
             why = {
                 "membership": "needs the folder of a model from 'dpassay train adept' or 'train lm'",
                 "attribute": "needs a rewriter with its --epsilon, or a system that releases vectors",
-                "inversion": "needs vectors: ADePT with its --epsilon, DPText, DPNR or binary",
+                "inversion": "needs vectors with noise: ADePT with its --epsilon, DPText, DPNR or binary",
             }
             raise InputError(f"{name} {'inference ' * (name != 'inversion')}{why[name]}")
     return list(dict.fromkeys(asked))
@@ -177,10 +179,19 @@ def _released(
 
 
 def _print(found: list[AttackResult], alpha: float) -> None:
-    from rich.table import Table
+    from rich.table import Column, Table
 
     interval = f"{100 * (1 - alpha):.4g}% interval"
-    columns = ("attack", "right", "share", interval, "chance", "allowed", "claimed ε", "ε at least")
+    columns = (
+        Column("attack", no_wrap=True, min_width=10),
+        "right",
+        "share",
+        interval,
+        "chance",
+        "allowed",
+        "claimed ε",
+        "ε at least",
+    )
     table = Table(*columns, box=None, header_style="bold")
     for one in found:
         low, high = one.interval
@@ -192,7 +203,7 @@ def _print(found: list[AttackResult], alpha: float) -> None:
             f"{1 / one.answers:.1%}",
             "-" if one.allowed is None else f"{one.allowed:.1%}",
             "-" if one.epsilon is None else f"{one.epsilon:.4g}",
-            f"{one.lower:.3g}",
+            outward(one.lower, -1, 3),
         )
     print_rich(table)
     for one in found:
@@ -201,5 +212,5 @@ def _print(found: list[AttackResult], alpha: float) -> None:
         for sentence in one.notes:
             print(f"{one.kind}: {sentence}")
         if one.refuted:
-            print(f"{one.kind}: refuted: epsilon is at least {one.lower:.4g}, not {one.epsilon:.4g}")
+            print(f"{one.kind}: refuted: epsilon is at least {outward(one.lower, -1, 4)}, not {one.epsilon:.4g}")
     print(f"Each interval and each lower bound on epsilon is wrong with a probability of at most {alpha:g}.")

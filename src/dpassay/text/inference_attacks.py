@@ -227,16 +227,19 @@ def _halves(
         raise InputError(
             f"{lacking:,} of {len(utterances):,} texts have no attribute to infer: give a corpus that has this column"
         )
-    different = {" ".join(tokenise(u.text)): u for u in utterances}
-    order = rng.permutation(len(different))
-    several = [list(different.values())[i] for i in order]
-    halves: tuple[dict[str, list[str]], dict[str, list[str]]] = ({}, {})
-    for i, u in enumerate(several):
-        halves[i % 2].setdefault(u.attribute, []).append(u.text)
-    if set(halves[0]) != set(halves[1]) or len(halves[0]) < 2:
-        number = len({*halves[0], *halves[1]})
-        raise InputError(f"an attribute needs 2 values or more, with several texts each; the corpus has {number}")
-    return halves
+    different = list({" ".join(tokenise(u.text)): u for u in utterances}.values())
+    values: dict[str, list[str]] = {}
+    for i in rng.permutation(len(different)):
+        values.setdefault(different[i].attribute, []).append(different[i].text)
+    if len(values) < 2:
+        raise InputError(f"an attribute to infer needs 2 different values or more, got {len(values)}")
+    if few := [value for value, texts in values.items() if len(texts) < 2]:
+        raise InputError(
+            "each value of the attribute needs 2 different texts or more, one of which the attacker has: "
+            f"{few[0]!r:.60} has only 1"
+        )
+    halves = tuple({value: texts[start::2] for value, texts in values.items()} for start in (0, 1))
+    return halves[0], halves[1]
 
 
 def _draw(

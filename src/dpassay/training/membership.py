@@ -26,13 +26,13 @@ from dpassay.text.inference_attacks import AttackResult
 from dpassay.text.models.folder import read_folder, system_of
 from dpassay.text.models.training import usable
 from dpassay.text.models.words import PAD
-from dpassay.text.rewriters.adept import SHARES, load
+from dpassay.text.rewriters.adept import SHARES, Learnt, load
 from dpassay.training.canary_audit import lower_bound
 from dpassay.training.canary_scores import CanaryScores
 from dpassay.training.canary_sentences import sentence_scores
 from dpassay.training.networks import reopened
 from dpassay.training.run import Trained
-from dpassay.training.statement import read_statement
+from dpassay.training.statement import JSON_FILE, read_statement
 from dpassay.training.units import is_held_out
 
 Floats = NDArray[np.float64]
@@ -58,7 +58,7 @@ class Subject:
         system = system_of(place)
         if system not in ("lm", "adept"):
             raise InputError(f"{place} is a model of {system}: membership is inferred from models of adept and lm")
-        return Subject(place, system, read_statement(place))
+        return Subject(place, system, read_statement(place) or _own_statement(place, system))
 
     @property
     def privacy(self) -> str:
@@ -103,6 +103,16 @@ class Subject:
         return trainable.network, trainable.numbers(texts)
 
 
+def _own_statement(folder: Path, system: str) -> dict[str, Any] | None:
+    """What the model itself states, where statement.json is missing; None if it was trained without privacy."""
+    if system == "adept":
+        training = read_folder(folder, Learnt)[0].training
+        return None if training is None else training.statement
+    if read_folder(folder, Trained)[0].settings.get("privacy") != "none":
+        raise InputError(f"{folder / JSON_FILE} is missing, which states the guarantee: train the model again")
+    return None
+
+
 def grouped(utterances: Sequence[Utterance], privacy: str) -> list[Group]:
     """The texts of each user, and equal texts without one, as they are held out; each alone if users do not count."""
     if privacy != "user":
@@ -121,22 +131,41 @@ def membership(
     If single sentences are protected and several were held out together, swapping a pair changes all of them, so that
     only small groups are used.
     """
-    if not members or not others:
-        raise InputError("membership inference needs texts that the model was trained on, and texts that it was not")
+    if min(len(members), len(others)) < 2:
+        raise InputError(
+            "membership inference needs texts or users that the model was trained on, and texts that it was not, "
+            f"2 of each or more, got {len(members):,} and {len(others):,}"
+        )
     most = 1
     if subject.privacy not in ("user", "none"):
-        sizes = sorted({len(group) for group in (*members, *others)})
-        enough = (c for c in sizes if min(sum(len(g) <= c for g in side) for side in (members, others)) >= ENOUGH)
-        most = next(enough, sizes[-1])
+        most = _largest([len(group) for group in (*members, *others)], min(len(members), len(others)))
         members, others = ([g for g in side if len(g) <= most] for side in (members, others))
     epsilon, delta = subject.guarantee
     found = of_scores(subject.scores(members), subject.scores(others), epsilon, delta, alpha, seed, 2 * most)
     notes = ["what was held out must have been chosen at random; the interval is that of independent pairs"]
+    if subject.stated is None:
+        unit = "group of texts that were held out together" if any(len(g) > 1 for g in (*members, *others)) else "text"
+        notes.append(f"nothing is guaranteed: the lower bound on epsilon is for one {unit}, at delta {delta:g}")
+    elif subject.stated.get("guarantee") is None:
+        notes.append(f"nothing is guaranteed: {subject.stated.get('none_because')}; shown is what would hold otherwise")
     if most > 1:
         notes.append(f"up to {most} sentences were held out together, and the guarantee is for one of them")
     if subject.privacy not in (*COMPARED, "none"):
         notes.append(f"{subject.privacy} privacy is not compared: sentences are attacked, whatever they name")
     return replace(found, notes=tuple(notes))
+
+
+def _largest(sizes: list[int], pairs: int) -> int:
+    """The size up to which groups count: the smallest that is expected to leave enough of so many pairs.
+
+    It depends on all groups together, so that it stays the same if the two of a pair are swapped.
+
+    >>> _largest([1] * 400 + [5] * 400, 400), _largest([1] * 100 + [5] * 400, 250)
+    (1, 5)
+    """
+    ordered = sorted(sizes)
+    enough = math.ceil(ENOUGH * len(ordered) / pairs)
+    return ordered[min(enough, len(ordered)) - 1]
 
 
 def of_scores(
@@ -169,8 +198,8 @@ def of_scores(
 def in_steps(epsilon: float, delta: float, steps: int) -> Guarantee:
     """What (ε, δ)-DP between neighbours implies for inputs that are so many neighbours apart: docs/proofs/group.md.
 
-    >>> in_steps(1.0, 0.0, 2)
-    PureDP(epsilon=2.0)
+    >>> print(in_steps(1.0, 0.0, 2))
+    2-DP
     """
     total = delta * sum(math.exp(min(k * epsilon, 700.0)) for k in range(steps))
     return ApproxDP(steps * epsilon, min(total, 1 - 1e-9)) if total else PureDP(steps * epsilon)

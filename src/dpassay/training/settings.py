@@ -58,6 +58,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_source(self.noise_source)
+        if self.seed < 0:
+            raise InputError(f"a seed must be a whole number, 0 or more, got {self.seed}")
         given = self.epsilon is not None, self.noise_multiplier is not None
         if self.privacy == "none" and any(given):
             raise InputError("training without privacy has no epsilon and no noise: leave them out, or choose one")
@@ -73,7 +75,6 @@ class Settings:
             raise InputError("updates can be planted with user and entity privacy: plant sentences instead")
         if self.noise_source == "opendp" and self.privacy not in ("user", "entity"):
             raise InputError("OpenDP's noise is for user and entity privacy here: choose the noise source os or torch")
-
         if self.autoencoder is not None and (self.base or self.privacy not in ("example", "user")):
             raise InputError(f"an autoencoder is trained with example or user privacy here, got {self.privacy!r}")
 

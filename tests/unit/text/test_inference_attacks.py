@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binomtest, norm
 
+from dpassay.cli.attack import _print
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 from dpassay.text.corpora.utterance import Utterance
@@ -143,7 +144,7 @@ def test_what_cannot_be_attacked_is_refused():
     released = texts_by(FirstWord(1))
     with pytest.raises(InputError, match="1 of 81 texts have no attribute"):
         attribute_inference(released, [*SAID, Utterance("left")], None)
-    with pytest.raises(InputError, match="the corpus has 1"):
+    with pytest.raises(InputError, match="different values or more, got 1"):
         attribute_inference(released, SAID[:40], None)
     with pytest.raises(InputError, match="2 different candidates or more, got 1"):
         inversion(Dptext(Length(), 2, "right"), ["a", "a"], None)
@@ -166,6 +167,7 @@ def test_the_command_attacks_a_rewriter_and_says_what_that_shows(here, tmp_path)
         (("--kind", "guess"), "unknown attack 'guess'"),
         (("--trials", 0), "--trials must be 1 or more"),
         (("--alpha", 2), "alpha"),
+        (("--seed", -1), "--seed must be 0 or more"),
         (("--others", corpus), "--others is for membership"),
     ):
         code, _, err = here(*line, *options)
@@ -182,3 +184,26 @@ def test_the_command_attacks_a_trained_autoencoder(here, folder):
     assert found["inversion"]["epsilon"]["at_least"] < 500
     code, _, err = here(*line)  # membership: it was trained on other texts
     assert (code, "give the corpus that it was trained on" in err) == (2, True)
+
+
+def test_each_value_of_an_attribute_is_in_both_halves_whatever_the_seed():
+    """With two texts of each value, a division of all texts in two would often miss one."""
+    few = [Utterance(f"{word} {i}", attribute=word.upper()) for word in ("left", "right") for i in range(2)]
+    for seed in range(10):
+        assert attribute_inference(lambda texts, rng: texts, few, None, trials=5, seed=seed).answers == 2
+    with pytest.raises(InputError, match="'RIGHT' has only 1"):
+        attribute_inference(lambda texts, rng: texts, few[:3], None, trials=5)
+
+
+def test_a_lower_bound_is_shown_rounded_down(capsys):
+    _print([AttackResult("attribute", 5, 10, 2, 0.53786, 0.4)], 0.05)
+    assert "0.537 " in (out := capsys.readouterr().out)
+    assert "at least 0.5378, not 0.4" in out
+
+
+def test_what_has_no_noise_has_no_density_to_invert(here, folder):
+    line = ("attack", "--model", folder, "--corpus", "flights:40", "--mechanism", "none", "--kind", "inversion")
+    code, _, err = here(*line)
+    assert (code, "inversion needs vectors with noise" in err) == (2, True)
+    code, _, err = here(*line, "--seed", -1)
+    assert (code, "--seed must be 0 or more, got -1" in err) == (2, True)

@@ -16,7 +16,7 @@ from dpassay.text.rewriters.adept import train as autoencoder
 from dpassay.training.federated import Plan
 from dpassay.training.membership import Subject, grouped, in_steps, membership, of_scores
 from dpassay.training.run import train
-from dpassay.training.settings import Settings
+from dpassay.training.settings import Latent, Settings
 from dpassay.training.units import gathered
 from statistics_helper import frequency_p_value, generator, require
 
@@ -118,3 +118,52 @@ def test_members_of_an_autoencoder_are_those_of_its_split(tmp_path):
         subject.divided(flights(100))
     with pytest.raises(InputError, match="texts that it was not"):
         membership(subject, inside, [])
+
+
+class Known(Subject):
+    """A model with example privacy, in which all groups score alike."""
+
+    def scores(self, groups):
+        return np.zeros(len(groups))
+
+
+def test_which_groups_count_does_not_depend_on_who_is_in():
+    """By point 7 of one-run the two of a pair may be swapped: the largest group that counts must stay the same."""
+    held = {"epsilon": {"upper": 1.0}, "delta": 1e-5}
+    subject = Known(None, "lm", {"privacy": "example", "guarantee": held})
+    said = Utterance("a")
+    members, others = [[said]] * 101 + [[said] * 2] * 20, [[said]] * 100 + [[said] * 2] * 21
+    before = membership(subject, members, others).steps
+    assert membership(subject, [*members[1:], others[-1]], [*others[:-1], members[0]]).steps == before
+    assert membership(subject, [*members[:-1], others[0]], [*others[1:], members[-1]]).steps == before
+
+
+def test_a_statement_that_is_missing_is_not_a_model_without_privacy(tmp_path):
+    said, small = flights(60), {"noise_multiplier": 1.0}
+    for name, more in (("lm", {}), ("adept", {"autoencoder": Latent(2)})):
+        train(said, tmp_path / name, settings("user", 1, **small, **more), vocabulary=known_words())
+        (tmp_path / name / "statement.json").unlink()
+    assert Subject.of(tmp_path / "adept").guarantee[0] > 0  # model.json has the statement too
+    with pytest.raises(InputError, match=r"statement\.json is missing"):
+        Subject.of(tmp_path / "lm")
+
+
+def test_what_is_not_guaranteed_is_said(learnt):
+    place, members, others = learnt
+    void = {
+        "guarantee": None,
+        "none_because": "the noise is known",
+        "otherwise": {"epsilon": {"upper": 1.0}, "delta": 0},
+    }
+    found = membership(Known(None, "lm", {"privacy": "user", **void}), [members[:1]] * 3, [others[:1]] * 3)
+    assert found.epsilon == 1.0
+    assert any("nothing is guaranteed: the noise is known" in sentence for sentence in found.notes)
+    (unit,) = (one for one in membership(Subject.of(place), [members] * 2, [others] * 2).notes if "1e-05" in one)
+    assert "for one group of texts" in unit
+    with pytest.raises(InputError, match="2 of each or more, got 1 and 2"):
+        membership(Subject.of(place), [members], [others] * 2)
+
+
+def test_a_seed_is_not_negative():
+    with pytest.raises(InputError, match="seed must be a whole number, 0 or more, got -1"):
+        settings("none", 1, seed=-1)
