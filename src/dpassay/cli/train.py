@@ -85,6 +85,8 @@ def adept(
             raise InputError("--batch is for training without privacy; with privacy --rate says how many take part")
         from dpassay.cli.private_adept import train_privately
 
+        if epsilon is None:
+            raise InputError("training with privacy needs the epsilon of the weights: give --epsilon 8")
         _check_epsilon(epsilon)
         private = {"privacy": privacy, "epsilon": epsilon, "delta": delta, "rate": rate, "clip": gradient_clip}
         private |= {"noise_source": noise_source, "vocabulary_from_corpus": vocabulary_from_corpus, "seed": seed}
@@ -93,8 +95,9 @@ def adept(
             found = train_privately(source, out, private, (latent, clip), steps, words, device, resume)
         show_private(found, as_json)
         return
-    if epsilon is not None or vocabulary is not None or vocabulary_from_corpus:
-        raise InputError("--epsilon and a vocabulary are for training with privacy: add --privacy example or user")
+    unused = (epsilon, delta, vocabulary, vocabulary_from_corpus, rate, gradient_clip, noise_source)
+    if unused != (None, 1e-5, None, False, 0.1, 0.5, "os"):
+        raise InputError("an epsilon, delta, rate, vocabulary or noise needs --privacy example or --privacy user")
     from dpassay.text.corpora.corpus import read_corpus, split
     from dpassay.text.models.training import Plan, usable
     from dpassay.text.rewriters.adept import SHARES

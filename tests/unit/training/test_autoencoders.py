@@ -162,9 +162,12 @@ def test_what_cannot_be_trained_is_refused(here, tmp_path):
     with pytest.raises(InputError, match="was trained without privacy"):
         train(SAID, tmp_path / "old", settings(), vocabulary=WORDS, resume=True)
     for options, message in (
-        (("--privacy", "example"), "give either the epsilon"),
+        (("--privacy", "example"), "give --epsilon 8"),
         (("--privacy", "example", "--epsilon", 3, "--batch", 4), "--rate says how many take part"),
-        (("--epsilon", 3), "add --privacy example or user"),
+        (("--epsilon", 3), "needs --privacy example or --privacy user"),
+        (("--delta", 1e-7), "needs --privacy example or --privacy user"),
+        (("--gradient-clip", 1), "needs --privacy example or --privacy user"),
+        (("--privacy", "user", "--epsilon", 3, "--seed", -1), "a seed must be"),
     ):
         code, _, err = here("train", "adept", "--corpus", "flights:50", "--out", tmp_path / "n", *options)
         assert (code, message in err) == (2, True)
