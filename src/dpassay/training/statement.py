@@ -108,7 +108,8 @@ class Terms:
         found = [
             f"Each {who} takes part in a round independently of all others, with the stated probability.",
             self.randomness,
-            "The settings, such as rounds, rate and clip, were chosen without looking at this corpus. For the corpora "
+            "The settings, such as rounds, rate and clip, were chosen without looking at this corpus, and no "
+            "perplexity on it decided when training was stopped or continued. For the corpora "
             "that dpassay ships, flights and bookings, this does not hold: the default learning rate was chosen among "
             "four by the perplexity on flights.",
             self.vocabulary,

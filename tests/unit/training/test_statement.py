@@ -78,5 +78,6 @@ def test_noise_from_a_known_seed_guarantees_nothing(tmp_path):
 def test_the_statement_says_where_the_default_learning_rate_was_chosen(tmp_path):
     stated, text = trained(tmp_path, "user", epsilon=3.0)
     (line,) = [line for line in stated["assumptions"] if "without looking at this corpus" in line]
+    assert "decided when training was stopped" in line  # --resume may continue to fewer rounds
     assert "flights and bookings, this does not hold" in line
     assert line in text
