@@ -97,7 +97,7 @@ def adept(
         return
     unused = (epsilon, delta, vocabulary, vocabulary_from_corpus, rate, gradient_clip, noise_source)
     if unused != (None, 1e-5, None, False, 0.1, 0.5, "os"):
-        raise InputError("an epsilon, delta, rate, vocabulary or noise needs --privacy example or --privacy user")
+        raise InputError("epsilon, delta, rate, noise and vocabulary are for privacy: add --privacy example or user")
     from dpassay.text.corpora.corpus import read_corpus, split
     from dpassay.text.models.training import Plan, usable
     from dpassay.text.rewriters.adept import SHARES

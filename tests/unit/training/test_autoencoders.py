@@ -164,9 +164,9 @@ def test_what_cannot_be_trained_is_refused(here, tmp_path):
     for options, message in (
         (("--privacy", "example"), "give --epsilon 8"),
         (("--privacy", "example", "--epsilon", 3, "--batch", 4), "--rate says how many take part"),
-        (("--epsilon", 3), "needs --privacy example or --privacy user"),
-        (("--delta", 1e-7), "needs --privacy example or --privacy user"),
-        (("--gradient-clip", 1), "needs --privacy example or --privacy user"),
+        (("--epsilon", 3), "add --privacy example or user"),
+        (("--delta", 1e-7), "add --privacy example or user"),
+        (("--gradient-clip", 1), "add --privacy example or user"),
         (("--privacy", "user", "--epsilon", 3, "--seed", -1), "a seed must be"),
     ):
         code, _, err = here("train", "adept", "--corpus", "flights:50", "--out", tmp_path / "n", *options)
