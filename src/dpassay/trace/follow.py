@@ -40,6 +40,8 @@ def combined(function: Any, nodes: Sequence[Node | None], values: Sequence[Any],
         found = _sum(function, nodes, values)
     elif not options and function in _PRODUCTS and len(nodes) == 2:
         found = _product(function, nodes, values)
+    elif not options and function is np.log and nodes[0] is not None:
+        found = _log_of_quotient(nodes[0])
     return found or _formula(function, nodes, values, options or {})
 
 
@@ -88,6 +90,19 @@ def _product(function: Any, nodes: Sequence[Node | None], values: Sequence[Any])
         return None
     times = _numbers(other)
     return None if times is None else _scaled(node, function, (times.astype(float),))
+
+
+def _log_of_quotient(node: Node) -> Node | None:
+    """The logarithm of a quotient of two drawn numbers as the difference of their logarithms; None of anything else."""
+    formula = node.draws[0].formula if len(node.draws) == 1 and node.alone else None
+    whole = formula is not None and not node.offset.any() and (node.factor == 1).all()
+    if formula is None or not whole or formula.function is not np.true_divide or len(formula.nodes) != 2:
+        return None
+    drawn = [draw for one in formula.nodes for draw in one.draws]
+    if any(draw.formula is not None for draw in drawn) or len({draw.start for draw in drawn}) < len(drawn):
+        return None
+    parts = [combined(np.log, [one], [one.value]) for one in formula.nodes]
+    return None if None in parts else combined(np.subtract, parts, [one.value for one in parts if one is not None])
 
 
 def _scaled(node: Node, function: Any, other: tuple[Any, ...]) -> Node:

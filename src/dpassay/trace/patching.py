@@ -1,9 +1,9 @@
-"""Values that are replaced during a run and put back after it, and `type`, `float` and `int` as the code knows them."""
+"""Values that are replaced during a run and put back after it, and built-in functions as the code knows them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from operator import setitem
 from types import FunctionType, ModuleType
 from typing import Any
@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from dpassay.trace.follow import moved
-from dpassay.trace.numbers import NATURAL, node_of, plain, stands_for, with_node
+from dpassay.trace.numbers import NATURAL, adding, attempted, gathered, node_of, plain, stands_for, with_node
+from dpassay.trace.picking import MOST_PICKED, picked
+from dpassay.trace.record import current
 
 
 class Patches:
@@ -125,3 +127,31 @@ def _number_type(own: type) -> Any:
 
 stands_for(_AsNumber, lambda kind: kind.own)
 STANDING_FOR = {float: _number_type(float), int: _number_type(int)}  # in the code that is watched
+
+
+def _best(own: Callable[..., Any], largest: bool) -> Callable[..., Any]:
+    """Python's max or min of things by noisy numbers, such as max(counts, key=noisy.get): a draw of one of them."""
+
+    @wraps(own)
+    def found(*arguments: Any, **options: Any) -> Any:
+        if len(arguments) != 1 or options.keys() != {"key"} or options["key"] is None or current() is None:
+            return own(*arguments, **options)
+        things = list(arguments[0])
+        if not 2 <= len(things) <= MOST_PICKED:
+            return own(things, **options)
+        values = [options["key"](one) for one in things]
+        at = own(range(len(things)), key=[plain(one) for one in values].__getitem__)
+        if any(node_of(one) is not None for one in values):
+            at = picked(attempted(lambda: gathered(values)), at, largest)
+        return things[at]
+
+    return found
+
+
+BUILTINS = {
+    "type": NaturalType,
+    "sum": adding,
+    "max": _best(max, True),
+    "min": _best(min, False),
+    **{kind.__name__: own for kind, own in STANDING_FOR.items()},
+}

@@ -38,7 +38,6 @@ from dpassay.trace.loaders import watched_methods
 from dpassay.trace.numbers import (
     MATH,
     NATURAL,
-    adding,
     elementwise,
     making,
     picking,
@@ -47,7 +46,7 @@ from dpassay.trace.numbers import (
     totalling,
     with_node,
 )
-from dpassay.trace.patching import STANDING_FOR, NaturalType, Patches
+from dpassay.trace.patching import BUILTINS, Patches
 from dpassay.trace.record import Run, begin, caller, current, drawing, end, importing
 
 _MAKING = (
@@ -62,7 +61,6 @@ _PYTHON_DRAWS = (
 )
 _STATE_DRAWS = [name for name in dir(np.random.RandomState) if not name.startswith("_") and hasattr(np.random, name)]
 _NOT_SUBJECTS = {"__main__", "dpassay", "numpy", "scipy", "torch"}  # packages that are not searched
-_BUILTINS = {"type": NaturalType, "sum": adding, **{kind.__name__: own for kind, own in STANDING_FOR.items()}}
 _OPAQUE = {
     os: ("urandom",),
     random: ("_urandom",),
@@ -226,6 +224,8 @@ def _patch_libraries(patches: Patches) -> dict[int, Any]:
     for held in _distributions() if "scipy.stats" in sys.modules else ():  # they keep the one they began with
         if held.get("_random_state") is shared:
             patches.item(held, "_random_state", state)
+    if "scipy.stats" in sys.modules:  # one discrete number is made an int there
+        patches.name(vars(sys.modules["scipy.stats._distn_infrastructure"]), "int", BUILTINS["int"])
     for name in _STATE_DRAWS:
         put(np.random, name, getattr(state, name))
     put(np.random, "default_rng", _default_rng)
@@ -371,7 +371,7 @@ class _Search:
             if id(space) in self.seen:
                 continue
             self.seen.add(id(space))
-            for name, value in _BUILTINS.items():
+            for name, value in BUILTINS.items():
                 if name not in space and package not in _NOT_SUBJECTS - {"__main__"}:
                     self.patches.name(space, name, value)
             for name, value in list(space.items()):

@@ -61,6 +61,26 @@ def test_inverse_distribution_functions_are_known(subject: Callable[..., Any], k
     assert result.pipeline.endswith(kind)
 
 
+def of_a_quotient(x: float) -> float:
+    return x + math.log((1 - random.random()) / (1 - random.random()))
+
+
+def of_one_number(x: float, rng: Any) -> float:
+    """Logistic noise of scale 1: its loss is below 1, and comes near it."""
+    u = rng.random()
+    return x + math.log(u / (1 - u))
+
+
+def discrete_of_scipy(x: float) -> float:
+    return x + scipy.stats.dlaplace.rvs(1.0)
+
+
+def best_of_a_dict(x: float) -> str:
+    """Gumbel noise on 1 and 0, or on 0 and 0: e/(1 + e) against 1/2."""
+    noisy = {name: score + float(np.random.gumbel()) for name, score in (("a", x), ("b", 0.0))}
+    return max(noisy, key=lambda name: noisy[name])
+
+
 def whole_number(x: int, rng: Any) -> int:
     return x + int(rng.geometric(0.6)) - int(rng.geometric(0.6))
 
@@ -79,6 +99,20 @@ def test_noise_that_becomes_a_float_or_an_int_is_followed() -> None:
     assert trace(kinds, pairs=[(0.0, 1.0)], epsilon=1, hostile=False).pair_epsilon.upper == pytest.approx(1, rel=1e-9)
     whole = trace(whole_number, pairs=[(0, 1)], epsilon=1, hostile=False)  # each step has a ratio of 1 − 0.6
     assert whole.pair_epsilon.upper == pytest.approx(math.log(2.5), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("subject", "pair", "epsilon"),
+    [
+        (of_a_quotient, (0.0, 1.0), 1),
+        (of_one_number, (0.0, 1.0), 1),
+        (discrete_of_scipy, (0, 1), 1),
+        (best_of_a_dict, (0.0, 1.0), math.log(1 + math.e) - math.log(2)),
+    ],
+)
+def test_more_laws_are_known(subject: Callable[..., Any], pair: tuple[float, float], epsilon: float) -> None:
+    result = trace(subject, pairs=[pair], epsilon=1, hostile=False)
+    assert result.pair_epsilon.upper == pytest.approx(epsilon, rel=1e-9)
 
 
 def test_the_normal_distribution_of_the_standard_library_is_known() -> None:
