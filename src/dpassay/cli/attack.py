@@ -21,7 +21,6 @@ from dpassay.cli.rewriters import (
     TrueEpsilon,
 )
 from dpassay.cli.text import Corpus, Seed, order_of
-from dpassay.core.interval import outward
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -180,6 +179,8 @@ def _released(
 
 def _print(found: list[AttackResult], alpha: float) -> None:
     from rich.table import Column, Table
+
+    from dpassay.core.interval import outward
 
     interval = f"{100 * (1 - alpha):.4g}% interval"
     columns = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 WAITING = 8.0  # times the seconds of work, if the code sleeps or the machine is busy
+COPYING = 3.0  # the same if each run has a copy of the process of its own, which takes most of the time
 
 
 class Budget:
@@ -14,14 +15,14 @@ class Budget:
     True
     """
 
-    def __init__(self, seconds: float, strictly: bool = False) -> None:
-        self.seconds, self.strictly = seconds, strictly
+    def __init__(self, seconds: float, strictly: bool = False, waiting: float = WAITING) -> None:
+        self.seconds, self.strictly, self.waiting = seconds, strictly, waiting
         self.began, self.worked = time.monotonic(), _work()
 
     @property
     def ends(self) -> float:
         """When it is over in any case, on the clock of time.monotonic."""
-        return self.began + self.seconds * (1 if self.strictly else WAITING)
+        return self.began + self.seconds * (1 if self.strictly else self.waiting)
 
     @property
     def spent(self) -> float:
@@ -35,7 +36,7 @@ class Budget:
 
     def part(self, share: float) -> Budget:
         """A share of what is left."""
-        return Budget(max(0.0, self.left) * share, self.strictly)
+        return Budget(max(0.0, self.left) * share, self.strictly, self.waiting)
 
 
 _not_here = [0.0]

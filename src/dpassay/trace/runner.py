@@ -25,7 +25,7 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import Number, down, iv, up
 from dpassay.errors import ONLY_NONE, InputError, MechanismError
 from dpassay.evidence.verdict import Bounds, ExactEvidence, JudgedClaim, Open, Refuted, SampledEvidence
-from dpassay.trace.budget import Budget
+from dpassay.trace.budget import COPYING, Budget
 from dpassay.trace.counting import Count, Counting
 from dpassay.trace.events import Centres
 from dpassay.trace.explaining import explained, next_audit, why_open
@@ -231,11 +231,12 @@ def _counted_apart(tracer: Tracer, pair: tuple[Any, Any], guarantee: Any, alpha:
     """Count runs in processes of their own; then two calls in each, which must not share their noise."""
     half = budget.seconds / 2
     least = half if budget.strictly else COUNTING  # starting so many processes takes a while
-    count = _counted(tracer, pair, guarantee, alpha / 2, Budget(max(half, least), budget.strictly), True)
+    first = Budget(max(half, least), budget.strictly, COPYING)
+    count = _counted(tracer, pair, guarantee, alpha / 2, first, True)
     if count is not None and count.epsilon > guarantee.claimed:
         return count
     orders, natural = (pair, pair[::-1]), tracer.natural.twice
-    left = budget if budget.strictly else Budget(max(half, 2 * COUNTING))
+    left = budget if budget.strictly else Budget(max(half, 2 * COUNTING), waiting=COPYING)
     claimed, delta = guarantee.claimed, guarantee.delta
     twice = Counting(natural, orders, claimed, delta, alpha / 2, tracer.seed, True, left, calls=2).decide()
     tracer.natural.runs += natural.runs
