@@ -77,7 +77,7 @@ def check_number(number: int) -> None:
 
 
 def generate(writer: Writer, number: int, rng: np.random.Generator, progress: Progress | None = None) -> list[str]:
-    """Different utterances, `number` of them if the writer has so many to write."""
+    """Different utterances: `number` of them, or as many as the writer can write."""
     check_number(number)
     found: dict[str, None] = {}
     for _ in range(0, TRIES * number, writer.at_once):

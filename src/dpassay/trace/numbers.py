@@ -12,7 +12,7 @@ import sys
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from functools import cache, wraps
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ _LIBRARIES = {"dpassay", "numpy", "scipy", "pandas", "torch", "sklearn", "statsm
 LONGEST = 4096  # lists are followed up to this length
 _FULL, _SUM, _MEAN, _CLIP, _ADD_ALL = np.full, np.sum, np.mean, np.clip, sum  # during a run some are replaced
 
+_T = TypeVar("_T")
 KINDS: dict[type, type] = {}  # of a plain number's type, the watched one; the modules of these types fill both
 NATURAL: dict[type, type] = {}
 _STRIPPING: dict[type, Callable[[Any], Any]] = {}
@@ -114,7 +115,7 @@ def _is(one: Any, other: Any) -> bool:
     return one is other
 
 
-def attempted(find: Callable[[], Node | None]) -> Node | None:
+def attempted(find: Callable[[], _T | None]) -> _T | None:
     """What is known of a result; nothing if that cannot be computed, which must not disturb the code."""
     if current() is None:
         return None

@@ -142,7 +142,8 @@ def _best(own: Callable[..., Any], largest: bool) -> Callable[..., Any]:
         values = [options["key"](one) for one in things]
         at = own(range(len(things)), key=[plain(one) for one in values].__getitem__)
         if any(node_of(one) is not None for one in values):
-            at = picked(attempted(lambda: gathered(values)), at, largest)
+            drawn = attempted(lambda: picked(gathered(values), at, largest))  # it must not disturb the code
+            at = at if drawn is None else drawn
         return things[at]
 
     return found

@@ -106,3 +106,47 @@ def test_what_happens_now_and_then_is_found_by_the_trials() -> None:
     """Two flips together, with probability 1/16, let the input out: no bound, whatever single changes show."""
     result = trace(with_a_rare_copy, pairs=[(3, 7)], epsilon=2.2, hostile=False, time="2s")
     assert result.verdict.refuted or result.pair_epsilon.upper == math.inf
+
+
+def when_four_flip(x: int, rng: Any) -> list[float]:
+    """Bits that are flipped one by one; if four of them are, with probability 1/256, the input comes out."""
+    bits, flipped = np.eye(8)[x], rng.random(8) < 0.25
+    shown = np.where(flipped, 1 - bits, bits).tolist()
+    return [*shown[:-1], float(x) if flipped[2:6].all() else shown[-1]]
+
+
+def test_a_run_that_the_tables_do_not_predict_does_not_agree() -> None:
+    tracer, key = Tracer(when_four_flip), (0, 0, 0)
+    found = coordinates_of(tracer, 3, 100)
+    assert found is not None  # changes of single numbers do not show it
+    for flips, said in (
+        ([0] * 8, ""),
+        ([1, 0, 1, 0, 1, 0, 1, 1], ""),
+        ([0, 0, 1, 1, 1, 1, 0, 0], "output[7] depends on more"),
+    ):
+        run = tracer.run(3, {0: np.where(flips, 0.1, 0.9)}, key=key)
+        assert found.difference(run).startswith(said)
+        assert bool(found.difference(run)) is bool(said)
+
+
+def test_other_parts_or_other_probabilities_do_not_agree() -> None:
+    """The tables of one program do not predict another that flips with another probability, or draws more often."""
+    found = coordinates_of(Tracer(unary), 3, 100)
+    assert found is not None
+
+    def other(x: int, rng: Any) -> Any:
+        bits = np.eye(40)[x]
+        return np.where(rng.random(40) < 0.3, 1 - bits, bits)
+
+    def longer(x: int, rng: Any) -> Any:
+        return unary(x, rng) + 0 * float(rng.random() < 0.5)
+
+    def weighted(first: float) -> Any:
+        return lambda x, rng: [int(rng.choice(2, p=[first, 1 - first])) for _ in range(3)]
+
+    of_choices = coordinates_of(Tracer(weighted(0.4)), 0, 100)
+    assert of_choices is not None
+    assert of_choices.difference(Tracer(weighted(0.4)).run(0, key=(0, 0, 0))) == ""
+    assert "is compared with" in of_choices.difference(Tracer(weighted(0.6)).run(0, key=(0, 0, 0)))
+    assert "is compared with" in found.difference(Tracer(other).run(3, key=(0, 0, 0)))
+    assert "something else" in found.difference(Tracer(longer).run(3, key=(0, 0, 0)))

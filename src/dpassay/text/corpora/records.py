@@ -115,7 +115,7 @@ def is_header(roles: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AuthorLimit:
-    """At most so many records of an author; "" stands for the first column that names one: user, user_id, …
+    """The most records of one author that are used. Column "" is the first that names an author: user, user_id, …
 
     >>> AuthorLimit(0)
     Traceback (most recent call last):
