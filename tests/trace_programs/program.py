@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
@@ -95,3 +96,21 @@ def permute_and_flip(scores: Sequence[float], factor: float) -> list[float]:
             chances[i] += left * taken[i]
             left *= 1 - taken[i]
     return chances
+
+
+def first_above(queries: Sequence[float], limit: float, of_limit: float, of_queries: float) -> list[float]:
+    """The probability that each query is the first above a limit, and that none is; both with Laplace noise."""
+
+    def below(t: float) -> float:
+        return math.exp(t / of_queries) / 2 if t < 0 else 1 - math.exp(-t / of_queries) / 2
+
+    def density(t: float, which: int) -> float:
+        before = math.prod(below(t - c) for c in queries[:which])
+        at = 1 - below(t - queries[which]) if which < len(queries) else 1.0
+        return math.exp(-abs(t - limit) / of_limit) / (2 * of_limit) * before * at
+
+    ends = sorted({limit, *queries})
+    spans = [(-INF, ends[0]), *itertools.pairwise(ends), (ends[-1], INF)]
+    return [
+        sum(quad(density, *span, args=(which,), epsabs=1e-14)[0] for span in spans) for which in range(len(queries) + 1)
+    ]

@@ -11,9 +11,11 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from numpy import asarray
 
+from dpassay.trace.follow import difference, moved
 from dpassay.trace.formulas import GRID, at_uniform, source_law, sources_of
-from dpassay.trace.record import Array, Draw, Node, caller, current
+from dpassay.trace.record import Array, Comparison, Draw, Node, caller, current
 
 _COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
 _STEPS = {np.trunc, np.floor, np.ceil, np.rint, np.round, np.around, np.floor_divide}
@@ -41,6 +43,7 @@ def compared_with(ufunc: Any, nodes: Sequence[Node | None], values: Sequence[Any
 
 def _record(ufunc: Any, nodes: Sequence[Node | None], values: Sequence[Any]) -> None:
     if ufunc in _COMPARISONS and len(nodes) == 2:
+        _noted(ufunc.__name__, difference(nodes, values), ufunc(*values))
         for node, other, value in ((nodes[0], nodes[1], values[1]), (nodes[1], nodes[0], values[0])):
             if node is not None:
                 decided(node, "compared")
@@ -54,9 +57,27 @@ def _record(ufunc: Any, nodes: Sequence[Node | None], values: Sequence[Any]) -> 
                 _cut(node, math.nan)
 
 
+def _noted(name: str, sides: Node | None, answers: Any) -> None:
+    """Record a comparison with its answers."""
+    run = current()
+    if run is not None and len(run.comparisons) < MOST_CUTS and np.size(answers) <= MOST_CUTS:
+        run.comparisons.append(Comparison(caller(), name, sides, np.array(answers)))
+
+
+def found_largest(node: Node | None, index: int, largest: bool) -> None:
+    """Record which of some numbers is the largest or smallest: a comparison with each of the others."""
+    if node is None or node.offset.ndim != 1 or not 2 <= node.offset.size <= MOST_CUTS:
+        return
+    others = np.delete(np.arange(node.offset.size), index)
+    one, rest = (moved(node, lambda part, at=at: part[at]) for at in (np.full(others.size, index), others))  # type: ignore[misc]
+    with suppress(Exception):
+        answers = np.full(others.size, index) if largest else np.full(others.size, -1 - index)
+        _noted("argmax" if largest else "argmin", difference([one, rest], [None, None]), answers)
+
+
 def placed_among(node: Node | None, edges: Any) -> None:
     """Record that numbers were placed among sorted ones: each of those is a point where the answer changes."""
-    points = np.asarray(edges)
+    points = asarray(edges)
     if node is None or points.ndim != 1 or points.dtype.kind not in "biuf" or points.size > MOST_CUTS:
         return
     spread = Node(
@@ -103,9 +124,9 @@ def _cut(node: Node, others: Any) -> None:
     run = current()
     assert run is not None
     try:
-        values = np.asarray(others, dtype=float)
+        values = asarray(others, dtype=float)
     except (TypeError, ValueError):
-        values = np.asarray(math.nan)
+        values = asarray(math.nan)
     alone = node.alone and all(draw.formula is None for draw in node.draws)
     if not alone:
         for one in {source.start: source for draw in node.draws for source in sources_of(draw)}.values():
@@ -113,7 +134,7 @@ def _cut(node: Node, others: Any) -> None:
                 _behind(node, one, values)
         return
     with np.errstate(all="ignore"):
-        points = np.asarray((values - node.offset) / node.factor)
+        points = asarray((values - node.offset) / node.factor)
     index = np.broadcast_to(node.index, points.shape)
     if points.size <= MOST_CUTS:
         run.compared += [(i, t) for i, t in zip(index.ravel().tolist(), points.ravel().tolist(), strict=True) if i >= 0]

@@ -124,8 +124,11 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
 def so_often(trials: Trials, epsilon: float, delta: float) -> str:
     """The upper end for a pair, with the replays that it rests on."""
     share, at = trials.exception(epsilon), f" at δ = {delta:.6g}" if delta else ""
+    many = f"{trials.agreed:,} replays"
+    if trials.left_out:  # they took paths that were not known
+        many = f"{trials.agreed:,} of {trials.agreed + trials.left_out:,} replays"
     return (
-        f"in {trials.agreed:,} replays the outputs agreed to the last bit: ε is at most {epsilon:.6g}{at}, apart from "
+        f"in {many} the outputs agreed to the last bit: ε is at most {epsilon:.6g}{at}, apart from "
         f"a probability of at most {share:.2%} (confidence {1 - trials.alpha:.2%})"
     )
 

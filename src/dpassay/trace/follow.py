@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy import asarray
 
 from dpassay.trace.record import Array, Draw, Formula, Node, caller, current
 
@@ -27,8 +28,8 @@ def of_draw(draw: Draw) -> Node:
 
 def moved(node: Node, move: Callable[[Array], Any]) -> Node:
     """The same numbers in another order or shape, or some of them."""
-    terms = tuple((np.asarray(move(index)), np.asarray(move(factor))) for index, factor in node.terms)
-    return _made([node], terms, np.asarray(move(node.offset)), node.added, node)
+    terms = tuple((asarray(move(index)), asarray(move(factor))) for index, factor in node.terms)
+    return _made([node], terms, asarray(move(node.offset)), node.added, node)
 
 
 def combined(function: Any, nodes: Sequence[Node | None], values: Sequence[Any], options: Any = None) -> Node | None:
@@ -45,8 +46,13 @@ def combined(function: Any, nodes: Sequence[Node | None], values: Sequence[Any],
     return found or _formula(function, nodes, values, options or {})
 
 
+def difference(nodes: Sequence[Node | None], values: Sequence[Any]) -> Node | None:
+    """What is compared with 0 when two sides are compared; None if it is no sum of drawn numbers."""
+    return _sum(np.subtract, nodes, values)
+
+
 def _numbers(value: Any) -> Array | None:
-    array = np.asarray(value)
+    array = asarray(value)
     return array if array.dtype.kind in "biuf" else None
 
 
@@ -54,16 +60,21 @@ def _sum(function: Any, nodes: Sequence[Node | None], values: Sequence[Any]) -> 
     parts = [_numbers(value) if node is None else node.offset for node, value in zip(nodes, values, strict=True)]
     if parts[0] is None or parts[1] is None:
         return None
-    offset = np.asarray(function(*(np.asarray(part, dtype=float) for part in parts)))
+    offset = asarray(function(*(asarray(part, dtype=float) for part in parts)))
     terms: list[tuple[Array, Array]] = []
     for sign, node in ((1, nodes[0]), (1 if function is np.add else -1, nodes[1])):
         for index, factor in node.terms if node is not None else ():
-            _add_term(terms, np.broadcast_to(index, offset.shape), np.broadcast_to(sign * factor, offset.shape))
+            _add_term(terms, _spread(index, offset.shape), _spread(sign * factor, offset.shape))
     if len(terms) > MOST_TERMS:
         return None
     real = [node for node in nodes if node is not None]
     added = any(node.added for node in real) or len(real) == 1
     return _made(real, tuple(terms), offset, added)
+
+
+def _spread(part: Any, shape: tuple[int, ...]) -> Array:
+    part = asarray(part)
+    return part if part.shape == shape else np.broadcast_to(part, shape)
 
 
 def _add_term(terms: list[tuple[Array, Array]], index: Array, factor: Array) -> None:
@@ -106,10 +117,9 @@ def _log_of_quotient(node: Node) -> Node | None:
 
 
 def _scaled(node: Node, function: Any, other: tuple[Any, ...]) -> Node:
-    offset = np.asarray(function(node.offset, *other))
+    offset = asarray(function(node.offset, *other))
     terms = tuple(
-        (np.broadcast_to(index, offset.shape), np.broadcast_to(function(factor, *other), offset.shape))
-        for index, factor in node.terms
+        (_spread(index, offset.shape), _spread(function(factor, *other), offset.shape)) for index, factor in node.terms
     )
     return _made([node], terms, offset, node.added)
 
@@ -124,7 +134,7 @@ def _formula(function: Any, nodes: Sequence[Node | None], values: Sequence[Any],
         parts.append(node if node is not None else plain)
     with np.errstate(all="ignore"):
         try:
-            result = np.asarray(function(*values, **options))
+            result = asarray(function(*values, **options))
         except (TypeError, ValueError):
             return None
     if run is None or result.dtype.kind not in "biuf" or result.size > MOST_NUMBERS:
@@ -154,7 +164,7 @@ def joined(parts: Sequence[tuple[Node | None, Array]], join: Callable[[list[Arra
     if not nodes or any(values.dtype.kind not in "biuf" for _, values in parts):
         return None
     many = max(len(node.terms) for node in nodes)
-    offset = join([np.asarray(values if node is None else node.offset, dtype=float) for node, values in parts])
+    offset = join([asarray(values if node is None else node.offset, dtype=float) for node, values in parts])
     terms = []
     for at in range(many):
         here = [
@@ -163,8 +173,8 @@ def joined(parts: Sequence[tuple[Node | None, Array]], join: Callable[[list[Arra
             else (np.full(values.shape, -1), np.zeros(values.shape))
             for node, values in parts
         ]
-        terms.append((np.asarray(join([index for index, _ in here])), np.asarray(join([by for _, by in here]))))
-    node = _made(nodes, tuple(terms), np.asarray(offset), any(one.added for one in nodes))
+        terms.append((asarray(join([index for index, _ in here])), asarray(join([by for _, by in here]))))
+    node = _made(nodes, tuple(terms), asarray(offset), any(one.added for one in nodes))
     places = {one.place for one in nodes}
     if len(places) == 1:
         node.place = places.pop()
@@ -173,14 +183,14 @@ def joined(parts: Sequence[tuple[Node | None, Array]], join: Callable[[list[Arra
 
 def assigned(node: Node | None, values: Array, key: Any, other: Node | None, given: Any) -> Node | None:
     """Numbers of which some are overwritten, by a node or by plain numbers."""
-    part = (other, np.asarray(given if other is None else other.offset))
+    part = (other, asarray(given if other is None else other.offset))
 
     def join(arrays: list[Array]) -> Array:
         whole = np.array(np.broadcast_to(arrays[0], values.shape))
         whole[key] = arrays[1]
         return whole
 
-    return joined([(node, np.asarray(values)), part], join)
+    return joined([(node, asarray(values)), part], join)
 
 
 def summed(node: Node, axis: Any, mean: bool) -> Node | None:
@@ -202,12 +212,12 @@ def summed(node: Node, axis: Any, mean: bool) -> Node | None:
             _add_term(terms, index, factor)
     times = 1 / many if mean else 1.0
     terms = [(index, factor * times) for index, factor in terms]
-    return _made([node], tuple(terms), np.asarray(node.offset.sum(axis=axis) * times), node.added)
+    return _made([node], tuple(terms), asarray(node.offset.sum(axis=axis) * times), node.added)
 
 
 def consistent(node: Node, values: Any) -> bool:
     """Whether a node is still valid: numbers that were changed without notice are no longer followed."""
-    result = np.asarray(values, dtype=float)
+    result = asarray(values, dtype=float)
     if node.offset.shape != result.shape:
         return False
     with np.errstate(all="ignore"):

@@ -13,6 +13,7 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from numpy import asarray
 
 from dpassay.trace.record import Array, Draw, Node, Place
 
@@ -59,7 +60,7 @@ def source_law(draw: Draw) -> Law | None:
     given = draw.parameters
 
     def flat(value: Any) -> Array:
-        return np.broadcast_to(np.asarray(value, dtype=float), draw.shape).reshape(-1)
+        return np.broadcast_to(asarray(value, dtype=float), draw.shape).reshape(-1)
 
     name = draw.distribution
     try:
@@ -84,7 +85,7 @@ def source_law(draw: Draw) -> Law | None:
 
 def _independent_normal(draw: Draw) -> Law | None:
     """Gaussian numbers with a diagonal covariance, which are independent."""
-    mean, spread = (np.asarray(draw.parameters[key], dtype=float) for key in ("mean", "cov"))
+    mean, spread = (asarray(draw.parameters[key], dtype=float) for key in ("mean", "cov"))
     if spread.ndim != 2 or (spread != np.diag(np.diag(spread))).any():
         return None
     scale = np.broadcast_to(np.sqrt(np.diag(spread)), draw.shape)
@@ -96,7 +97,7 @@ def _bernoulli(draw: Draw) -> float | None:
     name, given = draw.distribution, draw.parameters
     p: Any = given.get("p")
     if name == "choice" and np.shape(p) == (2,):
-        return float(np.asarray(p)[1])
+        return float(asarray(p)[1])
     if name == "bernoulli" or (name == "binomial" and np.array_equal(given["n"], 1)):
         return float(p) if np.ndim(p) == 0 and p is not None else None
     if name in ("integers", "randint") and not set(given) - {"low", "high"}:
@@ -150,18 +151,18 @@ def evaluated(part: Any, numbers: Callable[[Draw], Array], instead: dict[int, Ar
     `instead` gives some nodes their values.
     """
     if not isinstance(part, Node):
-        return np.asarray(part)
+        return asarray(part)
     if instead and id(part) in instead:
         return instead[id(part)]
     flat = np.concatenate([_of_draw(draw, numbers, instead) for draw in part.draws], axis=1)
     starts = np.array([draw.start for draw in part.draws])
     before = np.cumsum([0, *(max(draw.values.size, 1) for draw in part.draws)])[:-1]
-    total = np.asarray(part.offset, dtype=float)[None]
+    total = asarray(part.offset, dtype=float)[None]
     for index, factor in part.terms:
         which = np.maximum(np.searchsorted(starts, index, side="right") - 1, 0)
         at = np.where(index < 0, 0, before[which] + index - starts[which])
         total = total + np.where(index < 0, 0.0, factor * flat[:, at])
-    return np.asarray(total)
+    return asarray(total)
 
 
 def _of_draw(draw: Draw, numbers: Callable[[Draw], Array], instead: Any) -> Array:
@@ -179,10 +180,10 @@ def _of_draw(draw: Draw, numbers: Callable[[Draw], Array], instead: Any) -> Arra
         parts.append(values)
     with np.errstate(all="ignore"):
         try:
-            result = np.asarray(draw.formula.function(*parts, **draw.formula.options), dtype=float)
+            result = asarray(draw.formula.function(*parts, **draw.formula.options), dtype=float)
         except TypeError:  # of bits, which are whole
             whole = [None if part is None else np.nan_to_num(part).astype(np.int64) for part in parts]
-            result = np.asarray(draw.formula.function(*whole, **draw.formula.options), dtype=float)
+            result = asarray(draw.formula.function(*whole, **draw.formula.options), dtype=float)
     many = max((len(part) for part in parts if part is not None and part.ndim > len(draw.shape)), default=1)
     return np.broadcast_to(result, (many, *draw.shape)).reshape(many, -1)
 
@@ -205,7 +206,7 @@ def at_uniform(draw: Draw, t: Array) -> Array | None:
         upper = t[:, None] > 0.5
         ends = law.location + law.scale
         lower = law.location + law.scale * t[:, None]
-        return np.asarray(np.where(upper, ends - law.scale * (1 - t[:, None]), lower))
+        return asarray(np.where(upper, ends - law.scale * (1 - t[:, None]), lower))
 
     return _of_draw(draw, numbers, None)
 
@@ -244,7 +245,7 @@ def uniform_law(draw: Draw) -> Law | None:
 
 
 def _alike(values: Array, other: float) -> Array:
-    return np.asarray((values == other) | (np.isnan(values) & math.isnan(other)))
+    return asarray((values == other) | (np.isnan(values) & math.isnan(other)))
 
 
 def _recognised(t: Array, got: Array, share: float, span: tuple[float, float]) -> Law | None:
@@ -347,8 +348,8 @@ def _is_sum(text: str) -> bool:
 
 def _part_in_words(part: Any) -> str:
     if not isinstance(part, Node):
-        return f"{float(np.asarray(part).flat[0]):.6g}"
-    offset = float(np.asarray(part.offset).flat[0])
+        return f"{float(asarray(part).flat[0]):.6g}"
+    offset = float(asarray(part.offset).flat[0])
     text = f"{offset:.6g}" if offset else ""
     for index, factor in part.terms:
         times, number = float(factor.flat[0]), int(index.flat[0])

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy import asarray
 
 from dpassay.trace.formulas import GRID, REMEMBERED, Law, at_uniform, bases, source_law, uniform_law
 from dpassay.trace.record import Array, Draw, Node
@@ -134,7 +135,7 @@ def _node_law(node: Node) -> NodeLaw:
     first = np.argmax(used, axis=0)[None]
 
     def pick(column: Array) -> Array:
-        return np.asarray(np.take_along_axis(column, first, axis=0)[0])
+        return asarray(np.take_along_axis(column, first, axis=0)[0])
 
     with np.errstate(all="ignore"):
         centre = node.offset + np.where(used, location, 0.0).sum(axis=0)

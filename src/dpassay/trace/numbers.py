@@ -15,6 +15,7 @@ from functools import cache, wraps
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy import asarray
 
 from dpassay.trace.deciding import compared_with, decided, placed_among
 from dpassay.trace.follow import assigned, combined, consistent, joined, moved, of_draw, summed
@@ -79,7 +80,7 @@ def node_of(value: Any) -> Node | None:
         return None
     if isinstance(value, np.ndarray):
         now = plain(value)
-        if node.offset.shape != now.shape or not np.array_equal(np.asarray(node.exact), now, equal_nan=True):
+        if node.offset.shape != now.shape or not np.array_equal(asarray(node.exact), now, equal_nan=True):
             return None  # written to in another way
     return node
 
@@ -171,7 +172,7 @@ def apply(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[s
 
 
 def _parts(things: Any) -> list[tuple[Node | None, Array]]:
-    return [(node_of(one), np.asarray(plain(one))) for one in things]
+    return [(node_of(one), asarray(plain(one))) for one in things]
 
 
 def gathered(thing: Any) -> Node | None:
@@ -183,7 +184,7 @@ def gathered(thing: Any) -> Node | None:
     nodes = [gathered(one) for one in thing]
     if not any(node is not None for node in nodes):
         return None
-    parts = [(node, np.asarray(plain(one))) for node, one in zip(nodes, thing, strict=True)]
+    parts = [(node, asarray(plain(one))) for node, one in zip(nodes, thing, strict=True)]
     if len({(values if node is None else node.offset).shape for node, values in parts}) != 1:
         return None
     return joined(parts, np.stack)
@@ -301,7 +302,7 @@ def totalling(function: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(thing, list | tuple) and current() is not None:
             node = attempted(lambda: gathered(thing))
             if node is not None:
-                made = with_node(np.asarray(plain(thing)), node, scalar=False)
+                made = with_node(asarray(plain(thing)), node, scalar=False)
                 return function(made, *arguments[1:], **options)
             return function(plain(thing), *arguments[1:], **options)
         return function(*arguments, **options)
@@ -356,7 +357,7 @@ def _quantile(own: Callable[..., Any], one_by_one: bool) -> Callable[..., Any]:
         def whole(values: Any) -> Array:
             if one_by_one:
                 return np.array([own(self, one) for one in np.ravel(values).tolist()]).reshape(np.shape(values))
-            return np.asarray(own(self, np.asarray(values), *given, **more))
+            return asarray(own(self, asarray(values), *given, **more))
 
         return with_node(result, attempted(lambda: combined(whole, [node], [at])), scalar=np.ndim(result) == 0)
 

@@ -10,7 +10,9 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy import asarray
 
+from dpassay.trace.deciding import found_largest
 from dpassay.trace.formulas import sources_of
 from dpassay.trace.laws import node_law
 from dpassay.trace.record import Array, Node, current
@@ -53,7 +55,7 @@ def winning(kind: str, centres: Array, scales: Array) -> Array | None:
         if (scales <= 0).any() or len(set(scales.tolist())) != 1:
             return None
         weights = np.exp((centres - centres.max()) / scales)
-        return np.asarray(weights / weights.sum())
+        return asarray(weights / weights.sum())
     if kind not in _STANDARD or (scales == 0).any() or (kind == "exponential" and (scales < 0).any()):
         return None
     density, below = _STANDARD[kind]
@@ -76,6 +78,7 @@ def winning(kind: str, centres: Array, scales: Array) -> Array | None:
 def picked(node: Node | None, index: int, largest: bool) -> int:
     """The index of the largest or smallest number; recorded as a draw if its probabilities are known."""
     run = current()
+    found_largest(node, index, largest)
     if node is None or run is None or node.offset.ndim != 1 or not 2 <= node.offset.size <= MOST_PICKED:
         return index
     law = node_law(node)

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+from numpy import asarray
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -128,7 +129,7 @@ class Draw:
 def _short(value: Any) -> str:
     if isinstance(value, str):
         return value
-    array = np.asarray(value)
+    array = asarray(value)
     return f"{float(array):.6g}" if array.ndim == 0 and array.dtype.kind in "iuf" else f"array{array.shape}"
 
 
@@ -176,23 +177,38 @@ class Node:
     @property
     def value(self) -> Array:
         """The numbers, up to rounding."""
-        total = np.asarray(self.offset, dtype=float)
+        total = asarray(self.offset, dtype=float)
         for index, factor in self.terms:
             total = total + np.where(index < 0, 0.0, factor * self.of_numbers(lambda draw: draw.values, index))
-        return np.asarray(total)
+        return asarray(total)
 
     def of_numbers(self, of: Callable[[Draw], Any], index: Array | None = None) -> Array:
         """For each number of the first term, or of these, the value of a function that takes a whole draw."""
         index = self.index if index is None else index
         if len(self.draws) == 1:
-            only = np.asarray(of(self.draws[0])).reshape(-1)
-            return np.asarray(only[np.where(index < 0, 0, index - self.draws[0].start)])
-        parts = [np.asarray(of(draw)).reshape(-1) for draw in self.draws]
+            only = asarray(of(self.draws[0])).reshape(-1)
+            return asarray(only[np.where(index < 0, 0, index - self.draws[0].start)])
+        parts = [asarray(of(draw)).reshape(-1) for draw in self.draws]
         starts = np.array([draw.start for draw in self.draws])
         before = np.cumsum([0, *(part.size for part in parts)])[:-1]
         which = np.maximum(np.searchsorted(starts, index, side="right") - 1, 0)
         flat = np.concatenate(parts)
-        return np.asarray(flat[np.where(index < 0, 0, before[which] + index - starts[which])])
+        return asarray(flat[np.where(index < 0, 0, before[which] + index - starts[which])])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Comparison:
+    """What the code decided by numbers with noise: the difference of two sides, and the answer for each number."""
+
+    place: Place
+    name: str
+    difference: Node | None  # None if it is no sum of drawn numbers
+    answers: Array
+
+    @property
+    def way(self) -> tuple[Any, ...]:
+        """What it adds to the path of a run."""
+        return self.place, self.name, self.answers.shape, self.answers.tobytes()
 
 
 class TooManyDraws(Exception):
@@ -217,6 +233,7 @@ class Run:
     begun: set[Any] = field(default_factory=set)  # states of generators at which draws began
     twisters: set[bool] = field(default_factory=set)  # Mersenne twisters that it used: Python's, numpy's
     compared: list[tuple[int, float]] = field(default_factory=list)  # drawn numbers, by index, with others
+    comparisons: list[Comparison] = field(default_factory=list)  # of numbers with noise, in their order
     handled: list[tuple[str, Place]] = field(default_factory=list)  # how noisy numbers were used besides computing
     batches: list[tuple[str, Place]] = field(default_factory=list)  # how loaders took them
     accounted: list[tuple[str, str, Place]] = field(default_factory=list)  # the sampling that an accountant assumes
@@ -235,7 +252,7 @@ class Run:
             raise TooManyDraws(f"more than {self.most:,} draws")
         other = self.replaced.get(len(self.draws))
         if other is not None and other.shape == values.shape and _possible(other, parameters.get("p"), distribution):
-            values = np.asarray(other, dtype=values.dtype)
+            values = asarray(other, dtype=values.dtype)
         draw = Draw(source, distribution, parameters, np.array(values), caller(), self.number, numbered(values.size))
         self.draws.append(draw)
         return draw
@@ -255,7 +272,7 @@ class Run:
         """Record which of some noisy numbers is the largest; `replaced` has another by −1, −2 …, if requested."""
         other = self.replaced.get(-1 - len(self.picks))
         now = at if other is None or int(other) >= len(p) else int(other)
-        values = np.asarray(now)
+        values = asarray(now)
         self.picks.append(Draw("noise", "choice", {"p": p}, values, caller(), self.number, numbered(1)))
         self.absorbed += sorted(absorbed - set(self.absorbed))
         return now

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy import asarray
 
 from dpassay.errors import MechanismError
 from dpassay.trace.formulas import sources_of
@@ -53,13 +54,13 @@ class Use:
     def shift(self) -> Array:
         """How much more noise y needs than x, in units of the first number, to give the same sum."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray((self.x.offset - self.y.offset) / self.y.factor)
+            return asarray((self.x.offset - self.y.offset) / self.y.factor)
 
     @property
     def gap(self) -> Array:
         """The difference of what is hidden."""
         with np.errstate(invalid="ignore"):
-            return np.asarray(self.laws[0].centre - self.laws[1].centre)
+            return asarray(self.laws[0].centre - self.laws[1].centre)
 
     @property
     def tolerance(self) -> float:
@@ -187,7 +188,7 @@ def stretched(draw: Draw, k: int, factor: int, feeding: dict[int, tuple[float, f
         t = np.full(t.shape, high - least)
     elif high - low == 1:
         return None
-    return np.asarray((law.location + law.scale * t).reshape(draw.shape))
+    return asarray((law.location + law.scale * t).reshape(draw.shape))
 
 
 def replay(tracer: Tracer, x: Any, y: Any, released: frozenset[int], given: dict[int, Array] | None = None) -> Replay:
@@ -276,6 +277,11 @@ def _differing(first: Run, second: Run) -> tuple[int, ...]:
     rounding = max((draw.rounding for draw in first.draws), default=ROUNDING)
     equal = same(leaves(first.output), leaves(second.output), rounding)
     return tuple(i for i, one in enumerate(equal) if not one)
+
+
+def released_in(run: Run) -> frozenset[int]:
+    """The nodes whose numbers are in the output of this run."""
+    return _released(run, {})
 
 
 def _released(run: Run, starts: dict[int, int]) -> frozenset[int]:

@@ -71,6 +71,7 @@ class TraceResult:
             "alpha": self.alpha,
             "traced_epsilon": [_json(self.traced_epsilon.lower), _json(self.traced_epsilon.upper)],
             "replays": 0 if self.trials is None else self.trials.agreed,
+            "left_out": 0 if self.trials is None else self.trials.left_out,
             "count": None if self.count is None else self.count.to_dict(),
             "findings": [one.to_dict() for one in self.findings],
             "warnings": [one.to_dict() for one in self.warnings],

@@ -37,7 +37,7 @@ from dpassay.trace.replay import values_of
 from dpassay.trace.result import TraceResult
 from dpassay.trace.suggesting import Suggested, limit_of, suggested
 from dpassay.trace.tracer import Tracer
-from dpassay.trace.trials import ENOUGH, LEAST, Trials, agreeing, agreeing_outcomes, needed
+from dpassay.trace.trials import ENOUGH, LEAST, Trials, agreeing, agreeing_outcomes, agreeing_paths, needed
 
 MOST_PAIRS, MOST_GIVEN, MOST_INPUTS = 4, 8, 40
 ALPHA = 1e-3  # error probability of a trace of given pairs
@@ -197,6 +197,8 @@ def _judge(tracer: Tracer, x: Any, y: Any, guarantee: Any, alpha: float, budget:
         limits |= {"least": enough, "most": MOST_TRIALS if bounded else LEAST}
         if watched.chosen is not None:
             trials = agreeing_outcomes(tracer, (x, y), watched.chosen.outcomes, **limits)
+        elif watched.paths is not None:
+            trials = agreeing_paths(tracer, (x, y), watched.paths, **limits)
         else:
             uses = watched.uses if bounded else ()
             trials = agreeing(tracer, (x, y), watched.sums, watched.matching, uses, **limits)

@@ -103,6 +103,7 @@ class TraceRecord(_Record):
     pair_epsilon: list[Real] = Field(min_length=2, max_length=2)
     apart_from: Real = Field(description="the probability that the upper end leaves out; 1 without one")
     replays: Count = Field(description="that agreed to the last bit, one after the other from the first")
+    left_out: Count = Field(default=0, description="replays besides these, on paths that were not known")
     count: CountRecord | None
     traced_epsilon: list[Real] = Field(min_length=2, max_length=2, description="of the noise as it was watched")
     pipeline: str
@@ -144,11 +145,7 @@ class TraceRecord(_Record):
             raise ValueError(
                 f"the lower end for its pair is {self.pair_epsilon[0]:.6g}, and its counts show {least:.6g}"
             )
-        left = (
-            1.0
-            if self.pair_epsilon[1] == math.inf
-            else Trials(self.replays, self.alpha).exception(self.pair_epsilon[1])
-        )
+        left = 1.0 if self.pair_epsilon[1] == math.inf else self._trials.exception(self.pair_epsilon[1])
         if not math.isclose(self.apart_from, left, rel_tol=1e-6) or (self.pair_epsilon[1] < math.inf and left >= 1):
             raise ValueError(f"{self.replays} replays leave out a probability of {left:.3g}, not {self.apart_from:.3g}")
         self._says_so(claimed)
@@ -161,9 +158,13 @@ class TraceRecord(_Record):
             if not self.findings or self.reason != self.findings[0].message or said not in self.reason:
                 raise ValueError("its reason is not what its counts show")
         elif self.pair_epsilon[1] <= claimed.claimed * (1 + 1e-5):
-            said = so_often(Trials(self.replays, self.alpha), self.pair_epsilon[1], claimed.delta)
+            said = so_often(self._trials, self.pair_epsilon[1], claimed.delta)
             if said[1:] not in self.reason:  # its first letter may be a capital
                 raise ValueError("its reason is not what its replays show")
+
+    @property
+    def _trials(self) -> Trials:
+        return Trials(self.replays, self.alpha, left_out=self.left_out)
 
     @property
     def two(self) -> tuple[Any, Any]:
@@ -183,7 +184,8 @@ class TraceRecord(_Record):
 
 
 _SAME_NAMES = (
-    *("verdict", "reason", "pair_epsilon", "traced_epsilon", "pipeline", "runs", "apart_from", "replays", "count"),
+    *("verdict", "reason", "pair_epsilon", "traced_epsilon", "pipeline", "runs", "apart_from", "replays", "left_out"),
+    "count",
 )
 
 

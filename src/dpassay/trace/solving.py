@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy import asarray
 
 from dpassay.trace.formulas import Law, bases_of_draw, sources_of
 from dpassay.trace.laws import field_of, law_of, node_law
@@ -30,7 +31,7 @@ class Wanted:
     def node(self, node: Node, target: Array) -> None:
         """Change drawn numbers so that a node has these values."""
         with np.errstate(all="ignore"):
-            change = np.asarray(target - node.value)
+            change = asarray(target - node.value)
         change = np.where(np.isfinite(change), change, np.nan)
         if node.alone:
             self._term(node, 0, change, np.ones(change.shape, bool))
@@ -63,7 +64,7 @@ class Wanted:
     def _pair(self, node: Node, terms: list[int], at: Any, change: float) -> None:
         """Two numbers with different signs: the difference goes to one of them."""
         parts = [(node.terms[k][0][at], float(node.terms[k][1][at])) for k in terms]
-        values = [float(node.of_numbers(lambda draw: draw.values, np.asarray(index))) for index, _ in parts]
+        values = [float(node.of_numbers(lambda draw: draw.values, asarray(index))) for index, _ in parts]
         sizes = [factor * value for (_, factor), value in zip(parts, values, strict=True)]
         wanted = sum(sizes) + change
         if not math.isfinite(wanted):
@@ -163,7 +164,7 @@ def quantile_of(law: Law, wanted: Array, at: Array) -> Array:
         if law.kind == "bernoulli":
             one = standard > 0.5
             t = np.where(one, 1 - law.share / 2, (1 - law.share) / 2)
-            return np.asarray(1 - t if law.falling else t)
+            return asarray(1 - t if law.falling else t)
         if law.kind == "laplace":
             tail = np.exp(-np.abs(standard)) / 2
             t = np.where(standard < 0, tail, 1 - tail)
@@ -181,4 +182,4 @@ def quantile_of(law: Law, wanted: Array, at: Array) -> Array:
             t = 0.5 + np.arctan(standard) / math.pi
         else:
             t = standard
-    return np.asarray(law.span[0] + (law.span[1] - law.span[0]) * t)
+    return asarray(law.span[0] + (law.span[1] - law.span[0]) * t)

@@ -31,6 +31,7 @@ from dpassay.trace.findings import Finding, scaled_by_input, shared, stale, too_
 from dpassay.trace.losses import alone, behind, coordinates, of_different_scales, pair_loss
 from dpassay.trace.matching import Matching, matchings
 from dpassay.trace.outputs import path_of
+from dpassay.trace.paths import Paths, holds_on, learned
 from dpassay.trace.record import Draw, Place, Run
 from dpassay.trace.replay import Replay, Use, released_nodes, replay
 from dpassay.trace.tracer import Tracer
@@ -57,6 +58,7 @@ class Suggested:
     pipeline: str = ""
     chosen: Any = None  # if the code draws one of several things
     matching: Matching | None = None  # if the sums of one input are those of the other in another order
+    paths: Paths | None = None  # if the noise of each path through the code is shifted in its own way
 
     @property
     def sums(self) -> tuple[int, ...]:
@@ -115,8 +117,12 @@ def suggested(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> Suggested:
     )
     chosen = judged_choices(tracer, (x, y), (first.x, first.y), guarantee) if not (found or hidden(first)) else None
     if chosen is None:
-        usable = steady and first.comparable and fresh and seen and upper.b > limit_of(guarantee, first.x.draws).b
-        return _matched(tracer, judged, first, guarantee) if usable else judged
+        usable = fresh and not constant and not hidden(first) and upper.b > limit_of(guarantee, first.x.draws).b
+        if usable and steady and first.comparable and seen:
+            judged = _matched(tracer, judged, first, guarantee)
+        if usable and judged.matching is None and first.x.comparisons and not keeps_answers(tracer, (x, y)):
+            judged = _on_each_path(tracer, judged, guarantee)
+        return judged
     judged = replace(judged, lower=chosen.lower, upper=chosen.upper, loss=chosen.loss, findings=chosen.findings)
     return replace(judged, doubts=(), pipeline=chosen.pipeline, chosen=chosen)
 
@@ -133,6 +139,18 @@ def _matched(tracer: Tracer, judged: Suggested, first: Replay, guarantee: Any) -
             judged = replace(judged, lower=ZERO, upper=upper, loss=None, findings=(), doubts=())
             return replace(judged, around=False, matching=matching)
     return judged
+
+
+def _on_each_path(tracer: Tracer, judged: Suggested, guarantee: Any) -> Suggested:
+    """The same with the noise of each path shifted in its own way, if that costs no more than is claimed."""
+    try:
+        paths = learned(tracer, judged.pair, float(limit_of(guarantee, judged.draws).b))
+        if paths is None or not all(holds_on(tracer, judged.pair, at, far_out(judged.run), paths) for at in (0, 1)):
+            return judged
+    except MechanismError:
+        return judged
+    judged = replace(judged, lower=ZERO, upper=number(paths.epsilon), loss=None, findings=(), doubts=(), uses=())
+    return replace(judged, around=False, pipeline=str(paths), paths=paths)
 
 
 def _agree(tracer: Tracer, pair: tuple[Any, Any], matching: Matching) -> bool:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from scipy.special import betaincinv
+
 from dpassay.errors import MechanismError
 from dpassay.trace.budget import Budget
 from dpassay.trace.coordinatewise import Coordinates
@@ -21,12 +23,14 @@ from dpassay.trace.failing import WatchedTooLong
 from dpassay.trace.matching import Matching
 from dpassay.trace.outcomes import is_one_of
 from dpassay.trace.outputs import described
+from dpassay.trace.paths import Paths, judged
 from dpassay.trace.record import Array, Run
 from dpassay.trace.replay import Use, shifted
 from dpassay.trace.tracer import Tracer
 from dpassay.trace.whole import Reading
 
 LEAST, ENOUGH, AT_ONCE = 20, 150, 50  # trials: to see whether watching changes anything; for a bound; in a process
+MOST_LEFT_OUT = 0.1  # of all trials
 
 
 @dataclass(frozen=True)
@@ -37,11 +41,16 @@ class Trials:
     alpha: float
     different: str = ""
     faithful: bool = True  # whether the watched runs were the natural ones
+    left_out: int = 0  # trials besides these that took a path which was not known
 
     @property
     def p(self) -> float:
         """At most the probability that a trial does not agree, with confidence 1 − α."""
-        return 1.0 if self.different or not self.agreed else -math.expm1(math.log(self.alpha) / self.agreed)
+        if self.different or not self.agreed:
+            return 1.0
+        if self.left_out:
+            return float(betaincinv(self.left_out + 1, self.agreed, 1 - self.alpha)) * (1 + 1e-9)
+        return -math.expm1(math.log(self.alpha) / self.agreed)
 
     def exception(self, epsilon: float) -> float:
         """The probability that a bound of ε leaves out: p for the outputs of one input, e^ε p for those of the other.
@@ -62,7 +71,7 @@ def needed(epsilon: float, alpha: float) -> int:
     return math.ceil(math.log(alpha) / math.log1p(-share)) if share > 1e-9 else 10**9
 
 
-Judge = Callable[[int, Run], str]  # of which input, and its watched run: what is different, if anything is
+Judge = Callable[[int, Run], str | None]  # of an input and its watched run: what is different; None if it is left out
 
 
 def agreeing(
@@ -109,34 +118,50 @@ def agreeing_outcomes(
     return _until_different(tracer, pair, judge, alpha, least, most, budget)
 
 
+def agreeing_paths(
+    tracer: Tracer, pair: tuple[Any, Any], paths: Paths, *, alpha: float, least: int, most: int, budget: Budget
+) -> Trials:
+    """The same if the noise is shifted on each path by its own constants; trials on unknown paths are left out."""
+
+    def judge(at: int, run: Run) -> str | None:
+        return judged(tracer, pair, at, run, paths)
+
+    return _until_different(tracer, pair, judge, alpha, least, most, budget)
+
+
 def _until_different(
     tracer: Tracer, pair: tuple[Any, Any], judge: Judge, alpha: float, least: int, most: int, budget: Budget
 ) -> Trials:
-    done = 0
+    done = left = 0
     tracer.natural.until = budget.ends
     while done < most and (budget.left > 0 or (done < least and time.monotonic() < budget.ends)):
         keys = [(tracer.seed, 0, done + k) for k in range(min(AT_ONCE, most - done))]
         natural = [tracer.natural.readings(x, keys) for x in pair]
         with tracer.watching():
             for k, key in enumerate(keys):
+                known = True
                 for at, x in enumerate(pair):
                     if len(natural[at]) <= k:
-                        return Trials(done, alpha)
+                        return Trials(done - left, alpha, left_out=left)
                     try:
                         said, faithful = _trial(tracer, x, key, natural[at][k], partial(judge, at))
                     except WatchedTooLong:
-                        return Trials(done, alpha)
+                        return Trials(done - left, alpha, left_out=left)
                     if said:
-                        return Trials(done, alpha, said, faithful)
+                        return Trials(done - left, alpha, said, faithful, left)
+                    known = known and said is not None
                 done += 1
+                left += not known
+                if left > MOST_LEFT_OUT * max(done, LEAST):
+                    return Trials(done - left, alpha, "too many paths lead through the code", True, left)
                 if done >= least and budget.left <= 0:
                     break
-    return Trials(done, alpha)
+    return Trials(done - left, alpha, left_out=left)
 
 
 def _trial(
-    tracer: Tracer, x: Any, key: tuple[int, ...], natural: Reading, judge: Callable[[Run], str]
-) -> tuple[str, bool]:
+    tracer: Tracer, x: Any, key: tuple[int, ...], natural: Reading, judge: Callable[[Run], str | None]
+) -> tuple[str | None, bool]:
     """What was different, if anything was, and whether the watched run was the natural one."""
     try:
         run = tracer.run(x, key=key)

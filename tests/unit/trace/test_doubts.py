@@ -83,7 +83,7 @@ def test_an_answer_that_is_given_again_to_every_input_is_left_open() -> None:
 
     result = dpassay.trace(code, [0.0, 1.0], epsilon=1, hostile=False)
     assert result.verdict.open
-    assert "with the same random bits a later call gives something else" in result.verdict.reason
+    assert "an input that was asked about before gets the same answer again" in result.verdict.reason
 
 
 @pytest.mark.long

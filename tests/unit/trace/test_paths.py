@@ -1,0 +1,134 @@
+"""Shifts of the noise on each path through the code, found by a linear program and tried in replays."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dpassay
+from dpassay.errors import InputError
+from dpassay.trace.paths import Paths, judged, learned, path_of
+from dpassay.trace.saved import load_trace
+from dpassay.trace.tracer import Tracer
+from dpassay.trace.trials import Trials
+
+COUNTS = ([50, 40, 52], [51, 41, 51])
+
+
+def above(counts: list[float], rng: Any) -> int | None:
+    limit = 50 + rng.laplace(0, 2.0)
+    for i, c in enumerate(counts):
+        if c + rng.laplace(0, 4.0) > limit:
+            return i
+    return None
+
+
+def costs(paths: Paths, at: int) -> list[float]:
+    return sorted(one.epsilon for one in paths.shifts[at].values())
+
+
+def test_the_cheapest_shifts_of_a_sparse_vector() -> None:
+    """By hand, from the counts (50, 40, 52) to (51, 41, 51); the limit costs 1/2 and a query 1/4.
+
+    The first is reported: it is larger anyway, 0. The second: the first must stay below, with 1 less for it, and the
+    second is larger anyway, 1/4. The third: both 1 less, and 1 more for it, 3/4; none: 1/2, the limit 1 more.
+    In the other direction: 1/4 (1 more for the first), 1/4, 0, and 1/4 (1 less for the last).
+    """
+    paths = learned(Tracer(above), COUNTS, 1.0)
+    assert paths is not None
+    assert costs(paths, 0) == pytest.approx([0, 0.25, 0.5, 0.75])
+    assert costs(paths, 1) == pytest.approx([0, 0.25, 0.25, 0.25])
+    assert paths.epsilon == pytest.approx(0.75)
+
+
+def test_too_dear_a_path_is_no_bound() -> None:
+    assert learned(Tracer(above), COUNTS, 0.7) is None
+
+
+def test_a_wrong_shift_is_noticed() -> None:
+    tracer = Tracer(above)
+    paths = learned(tracer, COUNTS, 1.0)
+    assert paths is not None
+
+    def said(paths: Paths) -> set[str | None]:
+        found = set()
+        for k in range(60):
+            run = tracer.run(COUNTS[0], key=(0, 9, k))
+            run.key = (0, 9, k)
+            found.add(judged(tracer, COUNTS, 0, run, paths))
+        return found
+
+    assert said(paths) == {""}
+    still = {path: replace(one, by={}) for path, one in paths.shifts[0].items()}
+    assert "the two inputs do not do the same with the shifted noise" in said(Paths(1.0, (still, {})))
+    assert said(Paths(1.0, ({}, {}))) == {None}
+
+
+def test_noise_of_another_scale_is_not_shifted() -> None:
+    """The scale depends on the input, so no shift of the noise of one is that of the other."""
+
+    def code(x: float, rng: Any) -> bool:
+        return bool(x + rng.laplace(0, 1 + x) > 3)
+
+    assert learned(Tracer(code), (1.0, 2.0), 10.0) is None
+
+
+def test_gaussian_noise_is_not_shifted() -> None:
+    def code(x: float, rng: Any) -> bool:
+        return bool(x + rng.normal() > 3)
+
+    assert learned(Tracer(code), (1.0, 2.0), 10.0) is None
+
+
+@pytest.mark.parametrize("size", [1.0, -1.0])
+def test_exponential_noise_is_shifted_up_only(size: float) -> None:
+    """Numbers above x can be made to stay above y, which is larger, by no shift; the other way by one of 1."""
+
+    def code(x: float, rng: Any) -> bool:
+        return bool(x + size * rng.exponential(2.0) > 3)
+
+    paths = learned(Tracer(code), (2.0, 2.5), 10.0)
+    assert (paths is None) == (size > 0)  # from 2 to 2.5, "not above 3" needs less noise, which may be below 0
+    if paths is not None:
+        assert paths.epsilon == pytest.approx(0.25)
+
+
+def test_a_path_is_what_all_comparisons_answered() -> None:
+    tracer = Tracer(above)
+    runs = [tracer.run(COUNTS[0]) for _ in range(60)]
+    outputs = {path_of(run): run.output for run in runs}
+    assert set(outputs.values()) == {0, 1, 2, None}
+    assert len(outputs) == 4
+
+
+def test_paths_that_are_not_known_are_left_out() -> None:
+    """The bound of Clopper and Pearson, from scipy's beta distribution."""
+    for left, agreed in ((1, 199), (7, 4993)):
+        expected = stats.beta.ppf(0.999, left + 1, agreed)
+        assert Trials(agreed, 1e-3, left_out=left).p == pytest.approx(expected)
+    assert Trials(5000, 1e-3).p < Trials(4999, 1e-3, left_out=1).p
+
+
+def test_a_bound_over_paths_is_saved_and_verified(tmp_path: Any) -> None:
+    path = tmp_path / "trace.json"
+    result = dpassay.trace(above, pairs=[COUNTS], epsilon=1, hostile=False, save=path)
+    assert result.pair_epsilon.upper == pytest.approx(0.75)
+    assert "comparisons of numbers with noise (laplace(2), laplace(4)): 4 paths" in result.verdict.reason
+    assert result.trials is not None
+    record = load_trace(path)
+    assert (record.replays, record.left_out) == (result.trials.agreed, result.trials.left_out)
+    changed = json.loads(path.read_text()) | {"left_out": record.left_out + 3}
+    path.write_text(json.dumps(changed))
+    with pytest.raises(InputError, match="leave out a probability"):
+        load_trace(path)
+
+
+def test_what_only_much_more_noise_shows_is_no_bound() -> None:
+    def code(x: list[float], rng: Any) -> float | None:
+        return None if len(x) + rng.laplace() < 20 else float(np.median(x))
+
+    result = dpassay.trace(code, pairs=[([1.0, 2.0], [1.0, 2.0, 3.0])], epsilon=1, hostile=False)
+    assert result.pair_epsilon.upper == np.inf
