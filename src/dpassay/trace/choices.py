@@ -181,10 +181,7 @@ def _too_different(
     paths = [path for path, text in {**found[1].drawn, **found[0].drawn}.items() if text == names[at]]
     p, q = chances[at]
     many = f"one of {weights_of(draw).shape[1]:,}" if draw.distribution == CHOICE else "a number that decides"
-    if len(paths) == 1 and len(paths[0]) == 1 and isinstance(paths[0][0], int):
-        name = f"number {paths[0][0]}"
-    else:
-        name = "one of the outputs" if len(names[at]) > 60 else f"the output {names[at]}"
+    name = "one of the outputs" if len(names[at]) > 60 else f"the output {names[at]}"
     if any(len(path) > 1 for path in paths) and draw.distribution == CHOICE:
         many += ", more than once"
     size, has = "∞" if epsilon.a == INFINITY.a else f"{float(epsilon.a):.6g}", "has"

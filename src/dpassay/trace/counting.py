@@ -12,8 +12,9 @@ from typing import Any
 from scipy.special import betaincinv
 
 from dpassay.trace.budget import Budget
-from dpassay.trace.events import Centres, Event, candidates
+from dpassay.trace.events import Event, candidates
 from dpassay.trace.natural import Natural
+from dpassay.trace.projections import Centres
 from dpassay.trace.whole import Reading
 
 PILOT, FEW, MOST_COUNTED = 200, 12, 200_000

@@ -17,7 +17,7 @@ from dpassay.trace.follow import difference, moved
 from dpassay.trace.formulas import GRID, at_uniform, source_law, sources_of
 from dpassay.trace.record import Array, Comparison, Draw, Node, caller, current
 
-_COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
+COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
 _STEPS = {np.trunc, np.floor, np.ceil, np.rint, np.round, np.around, np.floor_divide}
 _TO_NEAREST = {np.rint, np.round, np.around}
 MOST_CUTS, MOST_HANDLED, MOST_STEPS = 4096, 64, 256
@@ -42,7 +42,7 @@ def compared_with(ufunc: Any, nodes: Sequence[Node | None], values: Sequence[Any
 
 
 def _record(ufunc: Any, nodes: Sequence[Node | None], values: Sequence[Any]) -> None:
-    if ufunc in _COMPARISONS and len(nodes) == 2:
+    if ufunc in COMPARISONS and len(nodes) == 2:
         _noted(ufunc.__name__, difference(nodes, values), ufunc(*values))
         for node, other, value in ((nodes[0], nodes[1], values[1]), (nodes[1], nodes[0], values[0])):
             if node is not None:

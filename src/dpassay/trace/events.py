@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpassay.trace.projections import Array, Centres, Column, likelihood_ratio, projections
 from dpassay.trace.whole import Reading, numbers_in
 
 MOST_COLUMNS, MOST_PAIRED, MOST_VALUES, MOST_FORMS = 400, 40, 12, 4
@@ -21,7 +21,6 @@ _FEATURES: dict[str, Callable[[Any], Any]] = {
     "the last character of": lambda value: value[-1:] if isinstance(value, str | bytes) else None,
     "the length of": lambda value: len(value) if isinstance(value, str | bytes) else None,
 }
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -32,24 +31,6 @@ class Event:
     test: Callable[[Reading], bool]
     path: str = ""  # of the part that has a value
     value: Any = None
-
-
-@dataclass(frozen=True)
-class Column:
-    """A number that every output has: its name, and how it is read off one."""
-
-    said: str
-    of: Callable[[Reading], float]
-
-
-@dataclass(frozen=True, eq=False)
-class Centres:
-    """Where the noisy numbers of each input lie, and how far they spread, as the watching saw it."""
-
-    first: Array
-    second: Array
-    scale: Array
-    gaussian: bool
 
 
 def candidates(
@@ -320,7 +301,7 @@ def _together(
     if len(columns) < 2:
         return
     if centres is not None and len(columns) == centres.first.size:
-        of = _likelihood_ratio(columns, centres)
+        of = likelihood_ratio(columns, centres)
         sides = [of.of_rows(table[np.isfinite(table).all(axis=1)]) for table in tables]
         for limit, above in _best_limits(sides[0], sides[1], delta):
             yield _beyond("the log-likelihood ratio of the noise as coded", limit, above, of)
@@ -334,47 +315,10 @@ def _together(
     finite = [table[np.isfinite(table).all(axis=1)] for table in tables]
     if min(map(len, finite)) < 10:
         return
-    medians = [np.median(table, axis=0) for table in finite]
-    spread = np.mean(
-        [np.median(np.abs(table - middle), axis=0) for table, middle in zip(finite, medians, strict=True)], axis=0
-    )
-    weights = np.divide(medians[0] - medians[1], spread**2, out=np.zeros_like(spread), where=spread > 0)
-    signs = np.sign(medians[0] - medians[1])
-    inverse = np.divide(signs, spread, out=np.zeros_like(spread), where=spread > 0)
-    low, high = np.minimum(*medians), np.maximum(*medians)
-    kept = "a sum of the numbers, each kept between its two centres and weighted"
-    of_all = _Projection(columns, weights, np.full(weights.shape, -np.inf), np.full(weights.shape, np.inf))
-    for said, of in (("a sum of the numbers, weighted", of_all), (kept, _Projection(columns, inverse, low, high))):
+    for of in projections(columns, finite):
         sides = [of.of_rows(table) for table in finite]
         for limit, above in _best_limits(sides[0], sides[1], delta):
-            yield _beyond(said, limit, above, of)
-
-
-@dataclass(frozen=True, eq=False)
-class _Projection:
-    """A weighted sum of numbers, each kept within its limits."""
-
-    columns: Sequence[Column]
-    weights: Array
-    low: Array
-    high: Array
-
-    def of_rows(self, rows: Array) -> Array:
-        return np.asarray(np.clip(rows, self.low, self.high) @ self.weights)
-
-    def __call__(self, one: Reading) -> float:
-        row = np.array([column.of(one) for column in self.columns])
-        return float(self.of_rows(row)) if np.isfinite(row).all() else math.nan
-
-
-def _likelihood_ratio(columns: Sequence[Column], centres: Centres) -> _Projection:
-    """The logarithm of the ratio of the densities, up to a constant."""
-    gap, unbounded = centres.first - centres.second, np.full(centres.first.shape, np.inf)
-    scale = np.where(centres.scale > 0, centres.scale, np.inf)
-    if centres.gaussian:
-        return _Projection(columns, gap / scale**2, -unbounded, unbounded)
-    low, high = np.minimum(centres.first, centres.second), np.maximum(centres.first, centres.second)
-    return _Projection(columns, 2 * np.sign(gap) / scale, low, high)
+            yield _beyond(str(of), limit, above, of)
 
 
 def _steady(what: str, place: tuple[Column, Column, int], sides: Sequence[Array]) -> Iterator[Event]:

@@ -117,8 +117,16 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
     shown = "no event was found that tells the inputs apart"
     if count is not None and count.epsilon > 0:
         shown = f"{count} shows ε ≥ {count.epsilon:.3g}"
-    said = "; ".join(dict.fromkeys(reasons)) or "the noise could not be followed to what it hides"
+    said = "; ".join(dict.fromkeys(reasons)) or _lost(watched)
     return f"Not decided: {said}; {shown}. {then}"
+
+
+def _lost(watched: Any) -> str:
+    """Where the noise was lost from sight, if that is known."""
+    if watched is None or not watched.run.handled:
+        return "the noise could not be followed to what it hides"
+    what, place = watched.run.handled[0]
+    return f"a number with noise is {what} at {place}, and what follows from that could not be seen in full"
 
 
 def so_often(trials: Trials, epsilon: float, delta: float) -> str:

@@ -17,10 +17,11 @@ import numpy as np
 from numpy import asarray
 
 from dpassay.errors import MechanismError
+from dpassay.trace.deciding import COMPARISONS
 from dpassay.trace.formulas import bases_of_draw
 from dpassay.trace.laws import NOISE_KINDS, law_of, node_law
 from dpassay.trace.record import Comparison, Draw, Node, Run
-from dpassay.trace.replay import released_in
+from dpassay.trace.replay import close, released_in
 from dpassay.trace.solving import Wanted
 from dpassay.trace.tracer import Tracer
 
@@ -75,7 +76,8 @@ class Paths:
             {f"{kind}({scale:.6g})" for side in self.shifts for one in side.values() for kind, scale in _noises(one)}
         )
         many = len(self.shifts[0].keys() | self.shifts[1].keys())
-        return f"comparisons of numbers with noise ({', '.join(kinds)}): {many} paths through the code"
+        ways = "1 path" if many == 1 else f"{many} paths"
+        return f"comparisons of numbers with noise ({', '.join(kinds)}): {ways} through the code"
 
 
 def path_of(run: Run) -> tuple[Any, ...]:
@@ -125,7 +127,7 @@ def judged(tracer: Tracer, pair: tuple[Any, Any], at: int, run: Run, paths: Path
         return None
     if _laws(run, shift.by) != shift.laws[0]:
         return "which noise is drawn depends on more than what was compared"
-    exact = {k: run.nodes[k].exact for k in shift.released if k < len(run.nodes)}
+    exact = {k: run.nodes[k].exact for k in shift.released}
     try:
         noise = _shifted(run, shift)
         other = tracer.run(pair[1 - at], noise, forced={k: v for k, v in exact.items() if v is not None}, key=run.key)
@@ -133,6 +135,8 @@ def judged(tracer: Tracer, pair: tuple[Any, Any], at: int, run: Run, paths: Path
         return f"a replay with other noise raised an error: {error}"
     if path_of(other) != path_of(run) or _laws(other, shift.by) != shift.laws[1]:
         return "the two inputs do not do the same with the shifted noise"
+    if not all(k < len(other.nodes) and close(run.nodes[k], other.nodes[k]) for k in shift.released):
+        return "a sum with noise is not the same with the shifted noise"
     where = run.reading.difference(other.reading)
     return "" if where is None else f"{where} differs although all comparisons are the same"
 
@@ -239,23 +243,27 @@ def _location(draw: Draw) -> Any:
 
 
 def _released(run: Run) -> tuple[int, ...]:
-    """The last sums with noise that are in the output, or that are used for something else than comparisons."""
-    compared = {
-        k
-        for one in run.comparisons
-        if one.difference is not None
-        for own, _ in _parts(run, one.difference)
-        for k in own
-    }
-    shown, going_on, found = released_in(run), set[int](), []
+    """The sums with noise that are in the output, or made into what is, or used for something else than comparisons."""
+    sides = [one.difference for one in run.comparisons if one.difference is not None]
+    compared = {k for node in sides for own, _ in _parts(run, node) for k in own}
+    shown, needed, going_on, found = released_in(run), set[int](), set[int](), []
     for k, node in reversed(list(enumerate(run.nodes))):
+        hides, parents = _hides(node), {id(parent) for parent in node.parents}
+        in_output = k in shown or id(node) in needed
+        if in_output and not hides and not _is_comparison(node):
+            needed |= parents
         numbers = {place for own, _ in _parts(run, node) for place in own}
-        last = id(node) not in going_on and node.added and not numbers & compared and _hides(node)
-        if k in shown or last:
+        last = id(node) not in going_on and node.added and hides and not numbers & compared
+        if last or (in_output and hides):
             found.append(k)
-        if last or id(node) in going_on or k in shown:
-            going_on |= {id(parent) for parent in node.parents}
+        if last or in_output or id(node) in going_on:
+            going_on |= parents
     return tuple(sorted(found))
+
+
+def _is_comparison(node: Node) -> bool:
+    """Whether it is a number of answers, which are kept by keeping the comparisons."""
+    return any(getattr(draw.formula, "function", None) in COMPARISONS for draw in node.draws)
 
 
 def _hides(node: Node) -> bool:

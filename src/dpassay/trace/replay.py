@@ -267,6 +267,12 @@ def _at_partners(values: Sequence[Array], partners: Array | None) -> list[Array]
     return [part.reshape(one.shape) for part, one in zip(np.split(flat, ends), values, strict=True)]
 
 
+def close(one: Node, other: Node) -> bool:
+    """Whether two nodes have the same numbers but for rounding."""
+    same = one.offset.shape == other.offset.shape
+    return same and _close(other.value, one.value, Use(one, other, released=False).tolerance)
+
+
 def _close(found: Array, target: Array, tolerance: float) -> bool:
     """Whether the sums are the same but for rounding: then it is only rounding that they are made the same."""
     with np.errstate(invalid="ignore"):

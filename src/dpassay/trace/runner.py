@@ -27,11 +27,11 @@ from dpassay.errors import ONLY_NONE, InputError, MechanismError
 from dpassay.evidence.verdict import Bounds, ExactEvidence, JudgedClaim, Open, Refuted, SampledEvidence
 from dpassay.trace.budget import COPYING, Budget
 from dpassay.trace.counting import Count, Counting
-from dpassay.trace.events import Centres
 from dpassay.trace.explaining import explained, next_audit, why_open
 from dpassay.trace.failing import RunError, WatchedTooLong
 from dpassay.trace.findings import as_coded, unaccounted
 from dpassay.trace.laws import NodeLaw, node_law
+from dpassay.trace.projections import Centres
 from dpassay.trace.record import Array, Run
 from dpassay.trace.replay import values_of
 from dpassay.trace.result import TraceResult

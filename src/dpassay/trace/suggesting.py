@@ -26,12 +26,12 @@ from dpassay.trace.doubts import (
     other_randomness,
     why_unknown,
 )
-from dpassay.trace.events import Centres
 from dpassay.trace.findings import Finding, scaled_by_input, shared, stale, too_large, wrong_formula
 from dpassay.trace.losses import alone, behind, coordinates, of_different_scales, pair_loss
 from dpassay.trace.matching import Matching, matchings
 from dpassay.trace.outputs import path_of
 from dpassay.trace.paths import Paths, holds_on, learned
+from dpassay.trace.projections import Centres
 from dpassay.trace.record import Draw, Place, Run
 from dpassay.trace.replay import Replay, Use, released_nodes, replay
 from dpassay.trace.tracer import Tracer

@@ -132,3 +132,16 @@ def test_what_only_much_more_noise_shows_is_no_bound() -> None:
 
     result = dpassay.trace(code, pairs=[([1.0, 2.0], [1.0, 2.0, 3.0])], epsilon=1, hostile=False)
     assert result.pair_epsilon.upper == np.inf
+
+
+@pytest.mark.parametrize("ends", [(0.0, np.inf), (-5.0, 5.0)])
+def test_a_function_of_several_sums_is_not_taken_for_one(ends: tuple[float, float]) -> None:
+    """Shares of a total: the two counts differ by 1 each, so the loss of 0.1 noise is about 10 to 20."""
+
+    def shares(counts: list[float], rng: Any) -> Any:
+        noisy = np.clip(np.array(counts) + rng.laplace(0, 0.1, 2), *ends)
+        return noisy / max(noisy.sum(), 1e-9)
+
+    result = dpassay.trace(shares, pairs=[([5.0, 5.0], [6.0, 4.0])], epsilon=2, hostile=False)
+    assert result.verdict.refuted
+    assert learned(Tracer(shares), ([5.0, 5.0], [6.0, 4.0]), 5.0) is None
