@@ -32,6 +32,7 @@ _AS_FUNCTIONS: dict[str, Any] = {
     "clip": np.clip,
     "argmax": np.argmax,
     "argmin": np.argmin,
+    "argsort": np.argsort,
     "round": np.round,
     "searchsorted": np.searchsorted,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-WAITING = 8.0  # times the seconds of work, if the code sleeps or the machine is busy
+WAITING = 16.0  # times the seconds of work, if the code sleeps or the machine is busy
 COPYING = 3.0  # the same if each run has a copy of the process of its own, which takes most of the time
 
 

@@ -39,11 +39,13 @@ class Table:
         return Table(parts, tuple(step.chance(part) for part in parts))
 
     def place(self, step: Step) -> int | None:
-        """Which of these parts was drawn; None if the step has other parts or other probabilities."""
+        """Which of these parts was drawn; None if it is none of them, or the step has other probabilities."""
+        if step.weights is None:  # where a uniform number lies says which part it is, whatever it was compared with
+            parts = [part for part in self.parts if isinstance(part, tuple)]
+            within = (k for k, (low, high) in enumerate(parts) if low <= step.value <= high)
+            return next(within, None) if len(parts) == len(self.parts) else None
         now = Table.of(step)
-        if len(now.parts) != len(self.parts) or not np.allclose(now.chances, self.chances, rtol=1e-9, atol=0):
-            return None
-        if any(not np.allclose(part, was, rtol=0, atol=LEAST) for part, was in zip(now.parts, self.parts, strict=True)):
+        if now.parts != self.parts or not np.allclose(now.chances, self.chances, rtol=1e-9, atol=0):
             return None
         return next((k for k, part in enumerate(self.parts) if step.within(part) is not None), None)
 
@@ -150,19 +152,34 @@ class _Looking:
         self.values = {k: np.array(draw.values) for k, draw in self.run.decisions()}
         self.apart = list(self.values) == list(range(len(self.steps)))  # every draw is one step
         self.paths, self.base = _pieces(self.run.reading, self.separator)
+        self.compared = {at: set(step.cuts) for at, step in enumerate(self.steps)}  # with what, in all runs
 
     def block(self, at: int, more: int) -> Decided | None:
         """What the number `at` decides, if in the first run `more` others are drawn because of it; None if not so."""
         if more and (not self.apart or at + more >= len(self.steps)):
             return None
+        cuts: tuple[float, ...] = ()
+        while True:
+            found, cuts = self.parted(at, more, _parts(self.steps[at], cuts)), self.cuts(at, cuts)
+            if found is None or found.first.parts == _parts(self.steps[at], cuts):
+                return found
+
+    def cuts(self, at: int, known: tuple[float, ...]) -> tuple[float, ...]:
+        """All points at which runs so far compared the number `at`."""
+        every = sorted({*known, *self.compared.get(at, ())})
+        return tuple(t for k, t in enumerate(every) if not k or t - every[k - 1] > LEAST)
+
+    def parted(self, at: int, more: int, parts: tuple[Part, ...]) -> Decided | None:
+        """The same if the number has these parts."""
+        step = self.steps[at]
         first, second, pieces = (
-            Table.of(self.steps[at]),
+            Table(parts, tuple(step.chance(part) for part in parts)),
             list[Table | None](),
             dict[tuple[int, ...], dict[int, Piece]](),
         )
         for k, part in enumerate(first.parts):
             drawn, seen = more, _Seen(self.run, self.steps, {})
-            if self.steps[at].within(part) is None:
+            if step.within(part) is None:
                 tried = ((n, self.changed(at, more, n, part)) for n in ((0, 1) if self.apart else (0,)))
                 drawn, other = next(((n, one) for n, one in tried if one is not None), (0, None))
                 if other is None:
@@ -206,7 +223,11 @@ class _Looking:
             [*self.steps[: at + 1], *self.steps[at + 1 + more :]],
             [*steps[: at + 1], *steps[at + 1 + drawn :]],
         )
-        if len(steps) != len(self.steps) + drawn - more or not all(map(_alike, before, after)):
+        if len(steps) != len(self.steps) + drawn - more:
+            return None
+        self.compared[at] |= set(steps[at].cuts)
+        others = [(one, two) for k, (one, two) in enumerate(zip(before, after, strict=True)) if k != at]
+        if not all(_alike(one, two) for one, two in others) or not _of_one_kind(before[at], after[at]):
             return None
         if any(
             one.within(two.within(None)) is None
@@ -254,30 +275,30 @@ def _together(groups: Sequence[frozenset[int]]) -> list[frozenset[int]]:
     return found
 
 
-def _parts(step: Step) -> tuple[Part, ...]:
+def _parts(step: Step, cuts: tuple[float, ...] = ()) -> tuple[Part, ...]:
     if step.weights is not None:
         return tuple(int(k) for k in np.flatnonzero(step.weights > 0)[: MOST_PARTS + 1])
-    ends = (0.0, *step.cuts, 1.0)
-    return tuple(pairwise(ends))
+    return tuple(pairwise((0.0, *(cuts or step.cuts), 1.0)))
+
+
+def _of_one_kind(before: Step, after: Step) -> bool:
+    """Whether a step draws the same things with the same probabilities, or a uniform number, in both runs."""
+    if (before.at, before.first) != (after.at, after.first):
+        return False
+    if before.weights is None or after.weights is None:
+        return before.weights is None and after.weights is None
+    return before.weights.shape == after.weights.shape and bool(
+        np.allclose(before.weights, after.weights, rtol=1e-9, atol=0)
+    )
 
 
 def _alike(before: Step, after: Step) -> bool:
     """Whether a step has the same parts and probabilities when a number is changed."""
-    if (before.at, before.first) != (after.at, after.first):
-        return False
-    if before.weights is not None:
-        return (
-            after.weights is not None
-            and before.weights.shape == after.weights.shape
-            and bool(np.allclose(before.weights, after.weights, rtol=1e-9, atol=0))
-        )
+    if not _of_one_kind(before, after) or before.weights is not None:
+        return _of_one_kind(before, after)
     if any(high - low < SHORTEST for low, high in pairwise((0.0, *before.cuts, 1.0))):
         return False
-    return (
-        after.weights is None
-        and len(before.cuts) == len(after.cuts)
-        and bool(np.allclose(before.cuts, after.cuts, rtol=0, atol=LEAST))
-    )
+    return len(before.cuts) == len(after.cuts) and bool(np.allclose(before.cuts, after.cuts, rtol=0, atol=LEAST))
 
 
 def _pieces(reading: Reading, separator: str) -> tuple[tuple[str, ...], tuple[Piece, ...]]:

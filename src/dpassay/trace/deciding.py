@@ -13,19 +13,22 @@ from typing import Any
 import numpy as np
 from numpy import asarray
 
-from dpassay.trace.follow import difference, moved
+from dpassay.trace.follow import difference
 from dpassay.trace.formulas import GRID, at_uniform, source_law, sources_of
 from dpassay.trace.record import Array, Comparison, Draw, Node, caller, current
 
 COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
 _STEPS = {np.trunc, np.floor, np.ceil, np.rint, np.round, np.around, np.floor_divide}
 _TO_NEAREST = {np.rint, np.round, np.around}
+COMPARED = "compared"
 MOST_CUTS, MOST_HANDLED, MOST_STEPS = 4096, 64, 256
 
 
 def decided(node: Node | None, what: str) -> None:
     """Record that a number with noise in it was compared, cast, hashed, printed or used as an index, and where."""
     run = current()
+    if node is not None and run is not None and what != COMPARED and len(run.used) < MOST_HANDLED:
+        run.used.append(node)
     if node is not None and run is not None and len(run.handled) < MOST_HANDLED:
         place = caller()
         if (what, place) not in run.handled:
@@ -46,7 +49,7 @@ def _record(ufunc: Any, nodes: Sequence[Node | None], values: Sequence[Any]) -> 
         _noted(ufunc.__name__, difference(nodes, values), ufunc(*values))
         for node, other, value in ((nodes[0], nodes[1], values[1]), (nodes[1], nodes[0], values[0])):
             if node is not None:
-                decided(node, "compared")
+                decided(node, COMPARED)
                 _cut(node, math.nan if other is not None else value)
     elif ufunc in _STEPS and nodes and nodes[0] is not None:
         by = values[1] if ufunc is np.floor_divide and len(values) > 1 else 1.0
@@ -65,14 +68,15 @@ def _noted(name: str, sides: Node | None, answers: Any) -> None:
 
 
 def found_largest(node: Node | None, index: int, largest: bool) -> None:
-    """Record which of some numbers is the largest or smallest: a comparison with each of the others."""
-    if node is None or node.offset.ndim != 1 or not 2 <= node.offset.size <= MOST_CUTS:
-        return
-    others = np.delete(np.arange(node.offset.size), index)
-    one, rest = (moved(node, lambda part, at=at: part[at]) for at in (np.full(others.size, index), others))  # type: ignore[misc]
-    with suppress(Exception):
-        answers = np.full(others.size, index) if largest else np.full(others.size, -1 - index)
-        _noted("argmax" if largest else "argmin", difference([one, rest], [None, None]), answers)
+    """Record which of some numbers is the largest or smallest."""
+    ranked(node, "argmax" if largest else "argmin", [index])
+
+
+def ranked(node: Node | None, name: str, answers: Any) -> None:
+    """Record the place of the largest or smallest of some numbers, or their order."""
+    if node is not None and node.offset.ndim == 1 and 2 <= node.offset.size <= MOST_CUTS:
+        with suppress(Exception):  # it must not disturb the code
+            _noted(name, node, answers)
 
 
 def placed_among(node: Node | None, edges: Any) -> None:

@@ -12,7 +12,7 @@ from dpassay.trace.findings import formula_of, varies
 from dpassay.trace.formulas import bases
 from dpassay.trace.laws import law_of
 from dpassay.trace.losses import alone
-from dpassay.trace.outputs import leaves, same
+from dpassay.trace.outputs import described, leaves, same
 from dpassay.trace.record import Array, Draw, Node, Run
 from dpassay.trace.replay import STRETCH, Replay, Use, feeding_of, replay, stretched, values_of
 from dpassay.trace.tracer import Tracer
@@ -145,6 +145,37 @@ def other_randomness(replays: Sequence[Replay], exact: bool = True) -> list[Draw
 def lost_sight(replays: Sequence[Replay]) -> Draw | None:
     """A draw that is used other than as additive noise."""
     return next(iter(other_randomness(replays, exact=False)), None)
+
+
+def unused(tracer: Tracer, pair: tuple[Any, Any], replays: Sequence[Replay]) -> bool:
+    """Whether the outputs are the same with other values of all such draws: an initialisation that is overwritten.
+
+    Both inputs must draw them from the same law.
+    """
+    first, other = replays[0], values_of(replays[1].x)
+    numbers = {draw.start: k for k, draw in enumerate(first.x.draws)}
+    lost = [numbers[draw.start] for draw in other_randomness(replays, exact=False)]
+    if any(not _of_one_law(first.x.draws[k], first.y.draws[k]) for k in lost if k < len(first.y.draws)):
+        return False
+    try:
+        runs = [tracer.run(x, {**values_of(run), **{k: other[k] for k in lost}}) for x, run in _sides(pair, first)]
+    except (MechanismError, KeyError):
+        return False
+    outputs = [described(run.output) for _, run in _sides(pair, first)]
+    return [described(one.output) for one in runs] == outputs
+
+
+def _of_one_law(one: Draw, other: Draw) -> bool:
+    """Whether both are real numbers of one known law: equal values of these are not a coincidence."""
+    laws = law_of(one), law_of(other)
+    if laws[0] is None or laws[1] is None or laws[0].kind != laws[1].kind or one.shape != other.shape:
+        return False
+    same = all(np.array_equal(getattr(laws[0], name), getattr(laws[1], name)) for name in ("location", "scale"))
+    return same and one.values.dtype.kind == "f" and laws[0].share == laws[1].share
+
+
+def _sides(pair: tuple[Any, Any], one: Replay) -> list[tuple[Any, Run]]:
+    return [(pair[0], one.x), (pair[1], one.y)]
 
 
 def hidden(first: Replay) -> bool:

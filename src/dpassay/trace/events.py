@@ -63,8 +63,9 @@ def _of_one_form(
         tables = [np.array([[column.of(one) for column in columns] for one in side], dtype=float) for side in both]
         yield from _values(columns, tables)
         yield from _thresholds(columns, tables, delta)
-        yield from _together(columns, tables, delta, centres)
     yield from _wholes(both)
+    if columns:
+        yield from _together(columns, tables, delta, centres)
 
 
 def _float(value: Any) -> float:

@@ -14,7 +14,7 @@ from dpassay.trace.findings import Finding, beyond_runs, without_noise
 from dpassay.trace.leaks import first_holder
 from dpassay.trace.outputs import leaves
 from dpassay.trace.record import Place
-from dpassay.trace.trials import Trials
+from dpassay.trace.trials import Trials, needed
 
 MATCHED = "Their sums with noise were matched by size, because noise of one law has the same distribution in any order."
 
@@ -113,12 +113,20 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
                     f"the noise as watched may lose up to {float(watched.upper.b):.6g}, more than is claimed"
                 )
             else:
-                reasons.append(f"{trials.agreed:,} replays agreed, and a bound needs more: give more time")
+                reasons.append(_too_few(trials, float(watched.upper.b)))
     shown = "no event was found that tells the inputs apart"
     if count is not None and count.epsilon > 0:
         shown = f"{count} shows ε ≥ {count.epsilon:.3g}"
     said = "; ".join(dict.fromkeys(reasons)) or _lost(watched)
     return f"Not decided: {said}; {shown}. {then}"
+
+
+def _too_few(trials: Trials, epsilon: float) -> str:
+    """How many replays a bound takes, and how much more time."""
+    many = needed(epsilon, trials.alpha)
+    times = math.ceil(2 * many / max(trials.agreed, 1))
+    then = f"give about {times} times the time (--time)" if times < 1000 else "no time is enough"
+    return f"{trials.agreed:,} replays agreed, and a bound of {epsilon:.3g} takes {many:,}: {then}"
 
 
 def _lost(watched: Any) -> str:

@@ -38,6 +38,7 @@ PARAMETERS = {
     "randrange": ("start", "stop", "step"),
     "getrandbits": ("k",),
     "multivariate_normal": ("mean", "cov"),
+    "multinomial": ("n", "pvals"),
 }
 DEFAULTS: dict[str, dict[str, Any]] = {
     "laplace": {"loc": 0.0, "scale": 1.0},

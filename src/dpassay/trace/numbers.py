@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy import asarray
 
-from dpassay.trace.deciding import compared_with, decided, placed_among
+from dpassay.trace.deciding import COMPARED, compared_with, decided, placed_among, ranked
 from dpassay.trace.follow import assigned, combined, consistent, joined, moved, of_draw, summed
 from dpassay.trace.picking import picked
 from dpassay.trace.record import Array, Draw, Node, current, importing
@@ -28,7 +28,7 @@ _MOVES = {
 }
 _JOINS = {np.concatenate, np.stack, np.vstack, np.hstack, np.column_stack, np.dstack, np.append}
 _EACH = {np.clip, np.round, np.around, np.where, np.nan_to_num}  # elementwise functions, besides ufuncs
-_ARGMAX = np.argmax
+_ARGMAX, _ARGSORT = np.argmax, np.argsort
 _PICKING = {np.argmax, np.argmin}
 _PLACING = {np.searchsorted, np.digitize}
 _LIBRARIES = {"dpassay", "numpy", "scipy", "pandas", "torch", "sklearn", "statsmodels", "pyarrow", "numba"}
@@ -201,6 +201,8 @@ def called(function: Any, arguments: Any, options: Any) -> Any:
     if function in _PICKING and len(arguments) == 1 and not options and type(result) is np.int64:
         at = _picked(node_of(first) if type(first) in NATURAL else attempted(lambda: gathered(first)), result, function)
         return result if at == result else np.int64(at)
+    if function is _ARGSORT and len(arguments) == 1 and not options:
+        ranked(node_of(first), "argsort", result)
     if nodes is None or "out" in options:
         return given_back(result, [*arguments, *options.values()])
     return with_node(result, nodes, scalar=not isinstance(result, np.ndarray))
@@ -237,7 +239,8 @@ def _decide(function: Any, arguments: Any) -> None:
         compared_with(np.rint, nodes, [])
     elif function not in _MOVES | _JOINS | _EACH | {_SUM, _MEAN}:
         for node in nodes:
-            decided(node, f"given to {getattr(function, '__name__', 'a function')}")
+            what = f"given to {getattr(function, '__name__', 'a function')}"
+            decided(node, COMPARED if function in _PICKING | {_ARGSORT} else what)
 
 
 def _after(function: Any, first: Any, arguments: Any, options: Any) -> Node | None:

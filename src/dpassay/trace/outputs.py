@@ -72,7 +72,11 @@ def _leaves(output: Any, path: str) -> Iterator[tuple[str, Any]]:
     elif isinstance(output, bytes | None):
         yield path, output
     else:
+        held = getattr(output, "__dict__", None)
         if _ADDRESS.search(text := repr(output)):
+            if held and not callable(output):  # an object that shows nothing by itself
+                yield from ((f"{path}.{name}{at}", leaf) for name, one in held.items() for at, leaf in _leaves(one, ""))
+                return
             raise MechanismError(
                 f"{path} is of type {type(output).__name__}, which cannot be read: return numbers, texts, arrays, "
                 "lists or dicts"

@@ -85,6 +85,8 @@ class _AsNumber(type):
     own: Any
 
     def __call__(cls, *arguments: Any, **options: Any) -> Any:
+        if cls.own is float and len(arguments) == 1 and not options and _is_one_real(arguments[0]):
+            return arguments[0].item()
         node = node_of(arguments[0]) if len(arguments) == 1 and not options else None
         if node is None or node.offset.size != 1 or not cls.keeps(plain(arguments[0])):
             return cls.own(*arguments, **options)
@@ -119,6 +121,11 @@ class _AsNumber(type):
     def dtype(cls) -> Any:
         """What numpy takes it for."""
         return np.dtype(cls.own)
+
+
+def _is_one_real(thing: Any) -> bool:
+    """Whether it is a tensor with one real number, whose item a watched run follows."""
+    return hasattr(thing, "untyped_storage") and thing.numel() == 1 and thing.is_floating_point()
 
 
 def _number_type(own: type) -> Any:

@@ -18,6 +18,7 @@ from numpy import asarray
 
 from dpassay.errors import MechanismError
 from dpassay.trace.deciding import COMPARISONS
+from dpassay.trace.follow import difference, moved
 from dpassay.trace.formulas import bases_of_draw
 from dpassay.trace.laws import NOISE_KINDS, law_of, node_law
 from dpassay.trace.record import Comparison, Draw, Node, Run
@@ -32,6 +33,7 @@ _BOTH, _UPWARDS = (
     ("exponential", "gumbel"),
 )  # noise that may be shifted, and in which direction
 
+_RANKS = ("argmax", "argmin", "argsort")
 _ORDERS = ("greater", "greater_equal", "less", "less_equal")
 
 Row = tuple[dict[int, float], float, str]  # Σ coefficient · d compared with a number: "=", "≥" or "≤"
@@ -143,6 +145,8 @@ def judged(tracer: Tracer, pair: tuple[Any, Any], at: int, run: Run, paths: Path
 
 def _shift(tracer: Tracer, run: Run, y: Any) -> Shift | None:
     """The cheapest shift with which y takes the path of a run of x, found by trying and adding what was different."""
+    if any(law_of(draw) is None and not draw.parameters for draw in run.draws):
+        return None  # what they depend on is not recorded
     by: dict[int, float] = {}
     laws = (_laws(run, ()), _laws(run, ()))
     wanted = path_of(run)
@@ -178,11 +182,11 @@ def _kept(run: Run, other: Run) -> Iterator[Row]:
     for one, its in zip(run.comparisons, other.comparisons, strict=False):
         if (one.place, one.name, one.answers.shape) != (its.place, its.name, its.answers.shape):
             return
-        if one.difference is None or its.difference is None:
+        if one.numbers is None or its.numbers is None:
             if one.way != its.way:
                 return
             continue
-        found = _linear(run, one.difference, other, its.difference)
+        found = _linear(run, _differences(one, one), other, _differences(its, one))
         if found is None:
             return
         for (coefficients, gap), answer in zip(found, _answers(one), strict=True):
@@ -192,26 +196,37 @@ def _kept(run: Run, other: Run) -> Iterator[Row]:
             return
 
 
+def _differences(one: Comparison, wanted: Comparison) -> Node | None:
+    """What must be above 0, or compare with it as answered, so that the answers are the wanted ones."""
+    node = one.numbers
+    if node is None or one.name not in _RANKS:
+        return node
+    order, many = wanted.answers, np.arange(node.offset.size)
+    if one.name != "argsort":  # the best against each of the others
+        best = np.full(many.size - 1, int(order[0]))
+        others = np.delete(many, int(order[0]))
+        above, below = (best, others) if one.name == "argmax" else (others, best)
+    else:
+        above, below = order[1:], order[:-1]
+    return difference([moved(node, lambda part: part[above]), moved(node, lambda part: part[below])], [None, None])
+
+
 def _answers(one: Comparison) -> list[str]:
     """For each number, how the difference for y must compare with that for x; empty if nothing is needed."""
-    size = 1 if one.difference is None else one.difference.offset.size
-    if one.name in ("argmax", "argmin"):
-        return ["≥" if one.name == "argmax" else "≤"] * size
+    if one.numbers is not None and one.name in _RANKS:
+        return ["≥"] * (one.numbers.offset.size - 1)
     words = {name: ("≥", "≤") if name.startswith("greater") else ("≤", "≥") for name in _ORDERS}
     words |= {"equal": ("=", ""), "not_equal": ("", "=")}
     yes, no = words[one.name]
-    return [
-        (yes if answer else no).strip()
-        for answer in np.broadcast_to(one.answers, one.answers.shape).reshape(-1).tolist()
-    ]
+    return [yes if answer else no for answer in one.answers.reshape(-1).tolist()]
 
 
-def _linear(run: Run, mine: Node, other: Run, its: Node) -> list[tuple[dict[int, float], float]] | None:
+def _linear(run: Run, mine: Node | None, other: Run, its: Node | None) -> list[tuple[dict[int, float], float]] | None:
     """For each number of two nodes: the factors of the noise in it, and how much more of it y needs to reach x.
 
     None if they do not have the same noise.
     """
-    if mine.offset.shape != its.offset.shape or not mine.offset.size:
+    if mine is None or its is None or mine.offset.shape != its.offset.shape or not mine.offset.size:
         return None
     found = []
     sides = [(list(_parts(run, mine)), run), (list(_parts(other, its)), other)]
@@ -244,12 +259,12 @@ def _location(draw: Draw) -> Any:
 
 def _released(run: Run) -> tuple[int, ...]:
     """The sums with noise that are in the output, or made into what is, or used for something else than comparisons."""
-    sides = [one.difference for one in run.comparisons if one.difference is not None]
+    sides = [one.numbers for one in run.comparisons if one.numbers is not None]
     compared = {k for node in sides for own, _ in _parts(run, node) for k in own}
     shown, needed, going_on, found = released_in(run), set[int](), set[int](), []
     for k, node in reversed(list(enumerate(run.nodes))):
         hides, parents = _hides(node), {id(parent) for parent in node.parents}
-        in_output = k in shown or id(node) in needed
+        in_output = k in shown or id(node) in needed or node in run.used
         if in_output and not hides and not _is_comparison(node):
             needed |= parents
         numbers = {place for own, _ in _parts(run, node) for place in own}
@@ -274,7 +289,7 @@ def _hides(node: Node) -> bool:
 def _numbers(run: Run) -> dict[int, tuple[Draw, int]]:
     """Where the numbers that were compared or released are drawn, by their position in the run."""
     found: dict[int, tuple[Draw, int]] = {}
-    nodes = [*run.nodes, *(one.difference for one in run.comparisons if one.difference is not None)]
+    nodes = [*run.nodes, *(one.numbers for one in run.comparisons if one.numbers is not None)]
     for draw in {draw.start: draw for node in nodes for draw in node.draws}.values():
         if draw.start >= run.first:
             found.update({draw.start - run.first + at: (draw, at) for at in range(max(draw.values.size, 1))})

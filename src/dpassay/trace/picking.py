@@ -56,6 +56,8 @@ def winning(kind: str, centres: Array, scales: Array) -> Array | None:
             return None
         weights = np.exp((centres - centres.max()) / scales)
         return asarray(weights / weights.sum())
+    if kind == "exponential" and (scales < 0).all() and len(set(centres.tolist())) == 1:
+        return np.asarray((1 / scales) / (1 / scales).sum())  # the first of several: as likely as its rate is high
     if kind not in _STANDARD or (scales == 0).any() or (kind == "exponential" and (scales < 0).any()):
         return None
     density, below = _STANDARD[kind]

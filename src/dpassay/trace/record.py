@@ -198,11 +198,14 @@ class Node:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Comparison:
-    """What the code decided by numbers with noise: the difference of two sides, and the answer for each number."""
+    """What the code decided by numbers with noise, and the answers.
+
+    The numbers are the differences of two sides; of several that are ranked, these themselves.
+    """
 
     place: Place
     name: str
-    difference: Node | None  # None if it is no sum of drawn numbers
+    numbers: Node | None  # None if they are no sums of drawn numbers
     answers: Array
 
     @property
@@ -234,6 +237,7 @@ class Run:
     twisters: set[bool] = field(default_factory=set)  # Mersenne twisters that it used: Python's, numpy's
     compared: list[tuple[int, float]] = field(default_factory=list)  # drawn numbers, by index, with others
     comparisons: list[Comparison] = field(default_factory=list)  # of numbers with noise, in their order
+    used: list[Node] = field(default_factory=list)  # numbers that were printed, cast, hashed or used as an index
     handled: list[tuple[str, Place]] = field(default_factory=list)  # how noisy numbers were used besides computing
     batches: list[tuple[str, Place]] = field(default_factory=list)  # how loaders took them
     accounted: list[tuple[str, str, Place]] = field(default_factory=list)  # the sampling that an accountant assumes

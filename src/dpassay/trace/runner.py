@@ -37,7 +37,16 @@ from dpassay.trace.replay import values_of
 from dpassay.trace.result import TraceResult
 from dpassay.trace.suggesting import Suggested, limit_of, suggested
 from dpassay.trace.tracer import Tracer
-from dpassay.trace.trials import ENOUGH, LEAST, Trials, agreeing, agreeing_outcomes, agreeing_paths, needed
+from dpassay.trace.trials import (
+    ENOUGH,
+    LEAST,
+    MOST_LEFT_OUT,
+    Trials,
+    agreeing,
+    agreeing_outcomes,
+    agreeing_paths,
+    needed,
+)
 
 MOST_PAIRS, MOST_GIVEN, MOST_INPUTS = 4, 8, 40
 ALPHA = 1e-3  # error probability of a trace of given pairs
@@ -75,7 +84,7 @@ class _Judged:
         if self.watched is None or self.trials is None or self.trials.p >= 1 or self.remembers or self.fixed:
             return math.inf
         found = up(self.watched.upper)
-        return found if self.trials.exception(found) < 1 else math.inf
+        return found if self.trials.exception(found) <= MOST_LEFT_OUT else math.inf
 
     @property
     def order(self) -> tuple[Any, ...]:

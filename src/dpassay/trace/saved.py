@@ -29,7 +29,7 @@ from dpassay.trace.relations import check_different, stated_relation
 from dpassay.trace.result import TraceResult
 from dpassay.trace.session import Asked
 from dpassay.trace.tracer import Tracer
-from dpassay.trace.trials import Trials
+from dpassay.trace.trials import MOST_LEFT_OUT, Trials
 
 MOST_ALPHA = 0.2
 SCHEMA: Literal["dpassay/trace/3"] = "dpassay/trace/3"
@@ -146,7 +146,9 @@ class TraceRecord(_Record):
                 f"the lower end for its pair is {self.pair_epsilon[0]:.6g}, and its counts show {least:.6g}"
             )
         left = 1.0 if self.pair_epsilon[1] == math.inf else self._trials.exception(self.pair_epsilon[1])
-        if not math.isclose(self.apart_from, left, rel_tol=1e-6) or (self.pair_epsilon[1] < math.inf and left >= 1):
+        if not math.isclose(self.apart_from, left, rel_tol=1e-6) or (
+            self.pair_epsilon[1] < math.inf and left > MOST_LEFT_OUT
+        ):
             raise ValueError(f"{self.replays} replays leave out a probability of {left:.3g}, not {self.apart_from:.3g}")
         self._says_so(claimed)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy import asarray
 
-from dpassay.trace.formulas import Law, bases_of_draw, sources_of
+from dpassay.trace.formulas import Law, bases, bases_of_draw, sources_of
 from dpassay.trace.laws import field_of, law_of, node_law
 from dpassay.trace.record import Array, Draw, Node, Run
 
@@ -107,7 +107,7 @@ class Wanted:
         law, formula = law_of(draw), draw.formula
         assert formula is not None
         if law is not None and law.product:
-            self._product(draw, at, wanted)
+            (self._turned if law.kind == "gaussian" else self._product)(draw, at, wanted)
             return
         found, sources = bases_of_draw(draw), sources_of(draw)
         if len(found) != 1 or any(source_kind(one) != "uniform" for one in sources):
@@ -136,6 +136,27 @@ class Wanted:
         self._part(
             size, draw, at, np.abs(wanted / own) * np.sign(np.broadcast_to(size.value, draw.shape).reshape(-1)[at])
         )
+
+    def _turned(self, draw: Draw, at: Array, wanted: Array) -> None:
+        """A size and the cosine or sine of an angle (Box and Muller): the other coordinate of the point stays."""
+        assert draw.formula is not None
+        nodes = draw.formula.nodes
+        wave, size = nodes if np.isin(node_law(nodes[1]).kind, ("rayleigh",)).all() else nodes[::-1]
+        own, long = (np.broadcast_to(node.value, draw.shape).reshape(-1)[at] for node in (wave, size))
+        turn, base = wave.draws[0], bases(wave)[0]
+        index = np.broadcast_to(base, draw.shape).reshape(-1)[at]
+        uniform = Node(sources_of(turn), ((index, np.ones(index.shape)),), np.zeros(index.shape), draw.place)
+        law = node_law(uniform)
+        angle = 2 * math.pi * (uniform.value - law.centre) / law.scale
+        factor = np.broadcast_to(wave.factor, draw.shape).reshape(-1)[at]
+        cosine = np.allclose(np.abs(np.cos(angle) * factor), np.abs(own), rtol=0, atol=1e-6)
+        sign = np.where(own * (np.cos(angle) if cosine else np.sin(angle)) * factor < 0, -1.0, 1.0) * factor
+        across = long * (np.sin(angle) if cosine else np.cos(angle))
+        along = wanted / sign
+        turned = np.arctan2(across, along) if cosine else np.arctan2(along, across)
+        share = np.mod(turned / (2 * math.pi), 1.0)
+        self.numbers(uniform.draws, index, law.centre + law.scale * share)
+        self._part(size, draw, at, np.hypot(along, across) * np.sign(long))
 
     def _part(self, node: Node, draw: Draw, at: Array, wanted: Array) -> None:
         if not node.alone or not len(at):

@@ -24,6 +24,7 @@ from dpassay.trace.doubts import (
     lost_sight,
     of_two_ages,
     other_randomness,
+    unused,
     why_unknown,
 )
 from dpassay.trace.findings import Finding, scaled_by_input, shared, stale, too_large, wrong_formula
@@ -104,7 +105,8 @@ def suggested(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> Suggested:
             exact, lower, loss, more, found = False, ZERO, None, [], []
         found += more
     everything = pair_loss(uses) if steady and first.comparable and all(one.equal for one in replays) else None
-    seen = not branching and not constant and not hidden(first) and lost_sight(replays) is None
+    seen = not branching and not constant and not hidden(first)
+    seen = seen and (lost_sight(replays) is None or unused(tracer, (x, y), replays))
     seen = seen and not keeps_answers(tracer, (x, y))
     if everything is not None and fresh and seen and holds_far_out(tracer, x, y, nodes):
         upper = everything.epsilon(delta)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import suppress
 from functools import cache, wraps
 from typing import Any
 
@@ -16,6 +17,7 @@ from dpassay.trace.choosing import ordered
 from dpassay.trace.deciding import compared_with, placed_among
 from dpassay.trace.follow import combined, consistent, joined, moved, of_draw, summed
 from dpassay.trace.numbers import gathered, plain, with_node
+from dpassay.trace.picking import picked
 from dpassay.trace.record import Array, Draw, Node, Run, current
 
 # For each operation, the distribution, and the position of its first parameter among the arguments, with names.
@@ -84,9 +86,20 @@ class WatchTorch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         _decide(name, args)
         node = _followed(func, name, args, kwargs)
         result = func(*args, **kwargs)
+        if name in ("argmax", "argmin") and len(args) == 1:
+            _pick(name, args[0], result)
         if isinstance(result, torch.Tensor):
             _keep(run, result, node, written_over=name.endswith("_"))
         return result
+
+
+def _pick(name: str, tensor: Any, result: Any) -> None:
+    """Which of some noisy numbers is the largest or smallest, as a draw."""
+    index = int(result)
+    with suppress(Exception):  # it must not disturb the code
+        at = picked(_node(tensor), index, largest=name == "argmax")
+        if at != index:
+            result.fill_(at)
 
 
 def _state_of(generator: Any) -> int:

@@ -25,12 +25,13 @@ from dpassay.trace.outcomes import is_one_of
 from dpassay.trace.outputs import described
 from dpassay.trace.paths import Paths, judged
 from dpassay.trace.record import Array, Run
-from dpassay.trace.replay import Use, shifted
+from dpassay.trace.replay import Use, same_noise, shifted
 from dpassay.trace.tracer import Tracer
 from dpassay.trace.whole import Reading
 
 LEAST, ENOUGH, AT_ONCE = 20, 150, 50  # trials: to see whether watching changes anything; for a bound; in a process
-MOST_LEFT_OUT = 0.1  # of all trials
+MOST_UNKNOWN = 0.1  # of all trials, on paths that are not known
+MOST_LEFT_OUT = 0.5  # the probability that a bound may leave out: with more it says nothing
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,12 @@ class Trials:
 
 
 def needed(epsilon: float, alpha: float) -> int:
-    """How many trials leave out at most half of all outputs, so that a bound of ε says something.
+    """How many trials leave out at most MOST_LEFT_OUT, so that a bound of ε says something.
 
     >>> needed(1.0, 0.001), Trials(needed(1.0, 0.001), 0.001).exception(1.0) <= 0.5
     (48, True)
     """
-    share = 0.5 / (1 + math.exp(min(epsilon, 700.0)))
+    share = MOST_LEFT_OUT / (1 + math.exp(min(epsilon, 700.0)))
     return math.ceil(math.log(alpha) / math.log1p(-share)) if share > 1e-9 else 10**9
 
 
@@ -95,7 +96,8 @@ def agreeing(
     def judge(at: int, run: Run) -> str:
         if matching is not None:
             return matched(tracer, pair, at, run, matching)
-        return _shifted(tracer, pair[1 - at], run, sums, partial(_as_watched, uses, sums, at))
+        gaps = [(use.y.offset - use.x.offset if at else use.x.offset - use.y.offset) for use in uses]
+        return _shifted(tracer, pair[1 - at], run, sums, partial(_as_watched, uses, sums, at), gaps=gaps)
 
     return _until_different(tracer, pair, judge, alpha, least, most, budget)
 
@@ -152,7 +154,7 @@ def _until_different(
                     known = known and said is not None
                 done += 1
                 left += not known
-                if left > MOST_LEFT_OUT * max(done, LEAST):
+                if left > MOST_UNKNOWN * max(done, LEAST):
                     return Trials(done - left, alpha, "too many paths lead through the code", True, left)
                 if done >= least and budget.left <= 0:
                     break
@@ -188,7 +190,11 @@ def matched(tracer: Tracer, pair: tuple[Any, Any], at: int, run: Run, matching: 
 def _as_watched(uses: Sequence[Use], sums: Sequence[int], at: int, run: Run, other: Run) -> bool:
     """Whether the sums hide what they hid when they were watched, by the same noise."""
     x, y = (other, run) if at else (run, other)
-    return all(Use(x.nodes[k], y.nodes[k], use.released).like(use) for k, use in zip(sums, uses, strict=False))
+    return all(
+        (same_noise(x.nodes[k], use.x) and same_noise(y.nodes[k], use.y))
+        or Use(x.nodes[k], y.nodes[k], use.released).like(use)
+        for k, use in zip(sums, uses, strict=False)
+    )
 
 
 def _shifted(
@@ -198,11 +204,12 @@ def _shifted(
     sums: Sequence[int],
     fits: Callable[[Run, Run], bool],
     partners: Array | None = None,
+    gaps: Sequence[Array] = (),
 ) -> str:
     if any(k >= len(run.nodes) for k in sums):
         return "other noise makes the code do something else"
     try:
-        other = shifted(tracer, run, y, sums, partners)
+        other = shifted(tracer, run, y, sums, partners, gaps)
     except WatchedTooLong:
         raise
     except MechanismError as error:

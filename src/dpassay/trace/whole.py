@@ -168,6 +168,10 @@ class _Reader:
             yield from self.numbers(masked.getmaskarray(array), f"{path}.mask", depth)
             return
         yield from self.numbers(array, path, depth)
+        yield from self.behind(array, path, depth)
+
+    def behind(self, array: Any, path: str, depth: int) -> Iterator[Part]:
+        """The numbers of what a view was cut from, if there are more: a view of the whole shows nothing else."""
         behind = array.base
         while isinstance(behind, np.ndarray) and behind.base is not None:
             behind = behind.base
@@ -230,8 +234,8 @@ class _Reader:
         values = np.asarray(frame.to_numpy(dtype=object))
         yield from self.numbers(values, f"{path}.values", depth)
         for at, block in enumerate(getattr(getattr(frame, "_mgr", None), "arrays", ())):
-            if isinstance(block, np.ndarray) and block.base is not None:  # a slice holds what it was cut from
-                yield from self.array(block, f"{path}.blocks[{at}]", depth)
+            if isinstance(block, np.ndarray):
+                yield from self.behind(block, f"{path}.blocks[{at}]", depth)
         for at, kind in enumerate(
             getattr(frame, "dtypes", ()) if hasattr(frame, "columns") else [getattr(frame, "dtype", None)]
         ):

@@ -76,3 +76,13 @@ def test_draws_of_a_coroutine_are_seen() -> None:
     for _ in range(2):  # the second time, the thread that coroutines run in is there already
         result = trace(later, pairs=[(0.0, 1.0)], epsilon=1, hostile=False)
         assert result.pair_epsilon.upper == pytest.approx(1, rel=1e-9)
+
+
+def test_a_series_that_was_not_copied_is_read_once() -> None:
+    """pandas gives the same numbers as a view or as a copy, depending on whether a condition holds anywhere."""
+    pd = pytest.importorskip("pandas")
+    bits = pd.Series([1, 0, 1])
+    kept, copied = bits.where(np.array([True, True, True]), 1 - bits), bits.copy()
+    assert read(kept).paths == read(copied).paths
+    part = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})["a"].iloc[:1]
+    assert any(".base" in path for path in read(part).paths)

@@ -145,3 +145,43 @@ def test_a_function_of_several_sums_is_not_taken_for_one(ends: tuple[float, floa
     result = dpassay.trace(shares, pairs=[([5.0, 5.0], [6.0, 4.0])], epsilon=2, hostile=False)
     assert result.verdict.refuted
     assert learned(Tracer(shares), ([5.0, 5.0], [6.0, 4.0]), 5.0) is None
+
+
+def test_draws_of_an_unknown_law_are_not_taken_to_be_the_same() -> None:
+    """How often a word comes depends on the input, whatever was drawn: 1 for the first word, against e^−1."""
+
+    def counted(x: float, rng: Any) -> bool:
+        return bool(rng.poisson(x) + rng.laplace() > 2)
+
+    assert learned(Tracer(counted), (1.0, 2.0), 10.0) is None
+
+    def one_hot(scores: list[float], rng: Any) -> int:
+        weights = np.exp(np.array(scores))
+        return int(rng.multinomial(1, weights / weights.sum()).argmax())
+
+    pair = ([0.5, 0.0, -0.5], [-0.5, 0.0, 0.5])
+    for seed in range(3):  # values that happen to be the same in two runs show nothing
+        result = dpassay.trace(one_hot, pairs=[pair], epsilon=0.2, hostile=False, seed=seed)
+        assert result.pair_epsilon.upper == np.inf
+
+
+def test_texts_of_noisy_sums_need_the_same_sums() -> None:
+    def share(counts: list[float], rng: Any) -> str:
+        noisy = np.array(counts) + rng.laplace(0, 1, 2)
+        return f"{100 * noisy[0] / max(noisy.sum(), 1):.1f} %"
+
+    paths = learned(Tracer(share), ([5.0, 5.0], [6.0, 5.0]), 2.0)
+    assert paths is not None
+    assert paths.epsilon == pytest.approx(1.0)
+
+
+def test_an_order_is_kept_by_keeping_each_difference() -> None:
+    """The first count is 1 larger: between the order (0, 1) of both nothing is needed, or 1 of one of them."""
+
+    def order(counts: list[float], rng: Any) -> list[int]:
+        return np.argsort(-(np.array(counts) + rng.laplace(0, 2, 2))).tolist()
+
+    paths = learned(Tracer(order), ([5.0, 5.0], [6.0, 5.0]), 2.0)
+    assert paths is not None
+    assert costs(paths, 0) == pytest.approx([0, 0.5])
+    assert costs(paths, 1) == pytest.approx([0, 0.5])

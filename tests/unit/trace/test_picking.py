@@ -55,3 +55,11 @@ def test_noise_that_is_also_released_is_no_choice() -> None:
         return int(np.argmax(noisy)), float(noisy[0])
 
     assert judged(subject) is None
+
+
+def test_the_first_of_a_race_is_as_likely_as_its_rate_is_high() -> None:
+    """The smallest of exponential numbers: their rates over the sum of all."""
+    rates = np.array([1.0, 2.0, 5.0])
+    found = winning("exponential", np.zeros(3), -1 / rates)
+    assert found is not None
+    assert found.tolist() == pytest.approx((rates / 8).tolist())
