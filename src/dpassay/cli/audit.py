@@ -296,7 +296,8 @@ def _of_model(
     if not (options.pairs is None and options.region is None and options.text is None):
         return system.subject, options, exact
     with progress_bar(1) as bar:
-        system = attacked(system, options.candidates or options.inputs, options.seed, bar)
+        draws = max(10_000, 4 * options.runs)  # for an attack to learn from, at most
+        system = attacked(system, options.candidates or options.inputs, options.seed, bar, draws)
     chosen_from = "candidates" if options.candidates else "inputs"
     given_up = {chosen_from: None} if system.inputs else {}
     return system.subject, replace(options, **{**given_up, "guesser": system.guesser, **system.inputs}), exact

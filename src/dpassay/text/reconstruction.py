@@ -31,6 +31,7 @@ FEWEST = 0.05  # smallest share of texts on which it guesses
 LENGTHS = (0.2, 0.4, 0.6, 0.8)  # quantiles of text length that bound the ranges
 RIDGE = 5.0
 AT_ONCE = 4096
+MOST_KEPT = 200_000  # guesses that are remembered
 SHARPNESS = np.geomspace(0.01, 1000.0, 31)  # candidate values for how sharply the likelihood falls with the distance
 
 
@@ -53,17 +54,27 @@ class Reconstruction:
     least: float
     draws: int
     __name__: str = field(default="that reconstructs the input from the rewritten text", repr=False)
+    _guessed: dict[str, int] = field(default_factory=dict, init=False, repr=False)
 
     def __call__(self, texts: Sequence[Any]) -> Floats:
-        """Score each candidate for each text."""
-        scores = np.zeros((len(texts), len(self.candidates)))
-        if len(texts):
-            logs = self.log_posterior([text if isinstance(text, str) else "" for text in texts])
-            best = logs.argmax(axis=1)
-            rows = np.arange(len(texts))
-            scores[rows, best] = 1.0
-            scores[np.exp(logs[rows, best]) < self.least] = np.nan
+        """Score each candidate for each text. An audit asks for the same texts several times."""
+        asked = [text if isinstance(text, str) else "" for text in texts]
+        if len(self._guessed) > MOST_KEPT:
+            self._guessed.clear()
+        if unknown := [text for text in dict.fromkeys(asked) if text not in self._guessed]:
+            self._guessed.update(zip(unknown, self._guesses(unknown), strict=True))
+        guesses = np.array([self._guessed[text] for text in asked], dtype=np.int64)
+        scores = np.zeros((len(asked), len(self.candidates)))
+        scores[np.arange(len(asked)), guesses] = 1.0
+        scores[guesses < 0] = np.nan
         return scores
+
+    def _guesses(self, texts: Sequence[str]) -> list[int]:
+        """The likeliest candidate for each text, or -1."""
+        logs = self.log_posterior(texts)
+        best = logs.argmax(axis=1)
+        likely = np.exp(logs[np.arange(len(texts)), best]) >= self.least
+        return [int(guess) for guess in np.where(likely, best, -1)]
 
     def log_posterior(self, texts: Sequence[str]) -> Floats:
         """The log probability of each candidate, with a uniform prior."""
@@ -217,13 +228,18 @@ def _calibrated(nearness: Floats, who: NDArray[np.int64]) -> tuple[float, Floats
         logs = sharpness * nearness
         offsets = np.zeros(nearness.shape[1])
         for _ in range(3):
-            posterior = logs + offsets - logsumexp(logs + offsets, axis=1, keepdims=True)
-            offsets -= logsumexp(posterior, axis=0) - np.log(len(logs) / nearness.shape[1])
-        posterior = logs + offsets - logsumexp(logs + offsets, axis=1, keepdims=True)
-        likelihood = float(posterior[np.arange(len(who)), who].mean())
+            offsets -= np.log(_normalised(logs + offsets).mean(axis=0)) + np.log(nearness.shape[1])
+        posterior = _normalised(logs + offsets)[np.arange(len(who)), who]
+        likelihood = float(np.log(posterior).mean())
         if likelihood > best:
             best, found = likelihood, (float(sharpness), offsets)
     return found
+
+
+def _normalised(logs: Floats) -> Floats:
+    """The probabilities in each row, each at least 1e-300: that of a candidate far away must have a logarithm."""
+    likely = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(np.maximum(likely / likely.sum(axis=1, keepdims=True), 1e-300))
 
 
 def _as_seen(rewriter: LatentRewriter, noisy: Floats) -> NDArray[np.float32]:

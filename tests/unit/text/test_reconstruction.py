@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="text systems need the extra: pip install 'dpassay[text]'")
 
 from dpassay import InputError, Open, Refuted, audit  # noqa: E402
+from dpassay.text import reconstruction  # noqa: E402
 from dpassay.text.reconstruction import far_apart, learn  # noqa: E402
 from dpassay.text.rewriters.latent import LatentRewriter  # noqa: E402
 from dpassay.text.rewriters.release import Release  # noqa: E402
@@ -107,3 +108,19 @@ def test_an_output_that_is_no_text_is_no_reason_to_stop(model, candidates):
     attack = learn(rewriter(model), candidates, draws=500)
     assert attack([None, "a flight"]).shape == (2, 12)
     assert attack([]).shape == (0, 12)
+
+
+def test_a_text_that_was_scored_before_has_the_same_score_again(model, candidates, monkeypatch):
+    private = rewriter(model, "l1", 20.0)
+    attack = learn(private, candidates, draws=400)
+    texts = private.rewrite(candidates * 3, np.random.default_rng(2))
+    logs = attack.log_posterior(texts)
+    expected = np.zeros(logs.shape)
+    expected[np.arange(len(texts)), logs.argmax(axis=1)] = 1.0
+    expected[np.exp(logs.max(axis=1)) < attack.least] = np.nan
+    np.testing.assert_array_equal(attack(texts), expected)
+    monkeypatch.setattr(type(attack), "log_posterior", None)  # nothing is computed again
+    np.testing.assert_array_equal(attack(texts[::-1]), expected[::-1])
+    monkeypatch.undo()
+    monkeypatch.setattr(reconstruction, "MOST_KEPT", 1)
+    np.testing.assert_array_equal(attack(texts), expected)

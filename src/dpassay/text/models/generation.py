@@ -2,6 +2,9 @@
 
 A network is anything that can be called like a model of transformers, with `input_ids`, `attention_mask`,
 `past_key_values` and `use_cache`, and returns `logits` and `past_key_values`.
+
+`Alone` reads each prompt by itself: no padding is computed, what all prompts begin with is read once, and equal prompts
+are read once. A GPU is faster with all prompts in one table.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 
 def padded(rows: Sequence[Sequence[int]], pad: int, length: int, left: bool) -> tuple[Tensor, Tensor]:
@@ -30,10 +34,13 @@ def padded(rows: Sequence[Sequence[int]], pad: int, length: int, left: bool) -> 
 class Writing:
     """Prompts that a network continues: `logits` are those of the next tokens, one row per prompt."""
 
-    def __init__(self, network: Any, prompts: Tensor, mask: Tensor, start: int | None = None) -> None:
-        """`start` is the token with which the decoder of an encoder-decoder begins; None for a causal network."""
+    def __init__(self, network: Any, prompts: Tensor, mask: Tensor, start: int | None = None, past: Any = None) -> None:
+        """`start` is the token with which the decoder of an encoder-decoder begins; None for a causal network.
+
+        `past` is what was cached of the tokens before the prompts, which the mask covers too.
+        """
         self.network, self.mask, self.start = network, mask, start
-        self._past: Any = None
+        self._past: Any = past
         self._more: dict[str, Any] = {}
         self._takes = inspect.signature(network.forward).parameters
         if start is None:
@@ -58,6 +65,63 @@ class Writing:
         answer = self.network(**given)
         self._past = answer.past_key_values
         return answer.logits[:, -1]  # type: ignore[no-any-return]
+
+    @classmethod
+    def together(cls, parts: Sequence[Writing], length: int) -> Writing:
+        """Prompts that were read one by one, as one table of this length, padded on the left."""
+        made = cls.__new__(cls)
+        first = parts[0]
+        made.network, made.start, made._more, made._takes = first.network, None, {}, first._takes
+        free = [length - part.mask.shape[1] for part in parts]
+        made.mask = torch.cat([pad(part.mask, (n, 0)) for part, n in zip(parts, free, strict=True)])
+        made.logits = torch.cat([part.logits for part in parts])
+        cached = zip(*(_layers(part._past) for part in parts), strict=True)
+        made._past = type(first._past)(
+            [
+                tuple(
+                    torch.cat([pad(layer[i], (0, 0, n, 0)) for layer, n in zip(layers, free, strict=True)])
+                    for i in range(2)
+                )
+                for layers in cached
+            ]
+        )
+        return made
+
+
+class Alone:
+    """Prompts that begin with the same tokens, each read by itself, by a causal network with a plain cache."""
+
+    def __init__(self, network: Any, before: Sequence[int]) -> None:
+        """`before` is what all prompts begin with."""
+        self.network, self.before = network, list(before)
+        self.past = Writing(network, *self._table(self.before))._past
+
+    @property
+    def possible(self) -> bool:
+        """Whether the network caches keys and values of each place, one after the other, and nothing else."""
+        layers = getattr(self.past, "layers", [])
+        plain = type(self.past).__name__ == "DynamicCache" and len(layers) > 0
+        return plain and all(type(layer).__name__ == "DynamicLayer" for layer in layers)
+
+    def read(self, prompts: Sequence[Sequence[int]], length: int) -> Writing:
+        """The prompts as one table of this length. No digit of a row depends on the other rows."""
+        begun: dict[tuple[int, ...], Writing] = {}
+        for prompt in prompts:
+            if (given := tuple(prompt)) not in begun:
+                table, _ = self._table(given[len(self.before) :])
+                whole = torch.ones(1, len(given), dtype=torch.long, device=table.device)
+                past = type(self.past)([(keys, values) for keys, values in _layers(self.past)])
+                begun[given] = Writing(self.network, table, whole, past=past)
+        return Writing.together([begun[tuple(prompt)] for prompt in prompts], length)
+
+    def _table(self, tokens: Sequence[int]) -> tuple[Tensor, Tensor]:
+        table = torch.tensor([list(tokens)], dtype=torch.long, device=self.network.device)
+        return table, torch.ones_like(table)
+
+
+def _layers(past: Any) -> list[tuple[Tensor, Tensor]]:
+    """The keys and values of each layer of a cache."""
+    return [(layer.keys, layer.values) for layer in past.layers]
 
 
 def positions(mask: Tensor) -> Tensor:

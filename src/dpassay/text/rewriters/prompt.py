@@ -25,6 +25,7 @@ from dpassay.text.rewriters.tokens import Below, Drawn, Limits, TokenLaw, real, 
 
 if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
+    from dpassay.text.models.generation import Alone, Writing
 
 PROMPT = "Say the following text in other words. Answer with the new text only.\n\nText: {text}\n\nNew text:"
 TIMING = "how long a rewriting took is not covered"
@@ -40,7 +41,7 @@ def make(
     width: str | None = None,
     prompt: str = PROMPT,
     longest: str = "128",
-    batch: str = "16",
+    batch: str = "8",
     device: str = "cpu",
 ) -> Prompted:
     """DP-Prompt with this total ε for a text of at most `tokens` tokens, between any two texts.
@@ -70,7 +71,7 @@ class Prompted:
     tokens: int
     prompt: str = PROMPT
     longest: int = 128
-    batch: int = 16
+    batch: int = 8
     device: str = "cpu"
     independent_rows: ClassVar[bool] = True  # each text has its own draws
 
@@ -107,25 +108,20 @@ class Prompted:
         found: list[tuple[Drawn, float]] = []
         for start in range(0, len(prompts), self.batch):
             group = prompts[start : start + self.batch]
-            filled = [*group, *[self._prompt("")] * (self.batch - len(group))] if apart else group
-            found += [*self._written(filled, below, apart)][: len(group)]
+            found += [*self._written(group, below, apart)]
         return found
 
-    def _written(self, prompts: list[list[int]], below: Below, apart: bool) -> Iterator[tuple[Drawn, float]]:
+    def _written(self, group: list[list[int]], below: Below, apart: bool) -> Iterator[tuple[Drawn, float]]:
         import torch
 
-        from dpassay.text.models.generation import Writing, padded
-
         model, device = self.model, self.model.device
-        # One position more than the longest prompt: networks may treat a batch without padding differently.
-        length = 1 + self.form.longest if apart else max(map(len, prompts))
-        table, mask = padded(prompts, model.pad, length, left=model.card.kind == CAUSAL)
+        prompts = [*group, *[group[0]] * (self.batch - len(group))] if apart else group
         ends = torch.tensor(sorted(model.ends), dtype=torch.long, device=device)
-        going = torch.ones(len(prompts), dtype=torch.bool, device=device)
+        going = torch.arange(len(prompts), device=device) < len(group)
         likelihood = torch.zeros(len(prompts), dtype=torch.float64, device=device)
         written: list[torch.Tensor] = []
         with torch.inference_mode():
-            writing = Writing(model.network, table.to(device), mask.to(device), self._start)
+            writing = self._begun(prompts, apart)
             while True:
                 drawn, log_prob = self.law.draw(writing.logits[:, : self.law.size], below)
                 likelihood += torch.where(going, log_prob, 0)
@@ -134,8 +130,32 @@ class Prompted:
                 if len(written) == self.tokens or not bool(going.any()):
                     break
                 writing.write(drawn)
-        for row, chance in zip(torch.stack(written, dim=1).tolist(), likelihood.tolist(), strict=True):
+        drawn_rows = torch.stack(written, dim=1)[: len(group)].tolist()
+        for row, chance in zip(drawn_rows, likelihood[: len(group)].tolist(), strict=True):
             yield self._text(tuple(token for token in row if token >= 0)), chance
+
+    def _begun(self, prompts: list[list[int]], apart: bool) -> Writing:
+        """Prompts that were read, in tables of one size if each is to be apart from the others."""
+        from dpassay.text.models.generation import Writing, padded
+
+        model = self.model
+        # One position more than the longest prompt: networks may treat a batch without padding differently.
+        length = 1 + self.form.longest if apart else max(map(len, prompts))
+        if (alone := self._alone) is not None and all(len(prompt) > len(alone.before) for prompt in prompts):
+            return alone.read(prompts, length)
+        table, mask = padded(prompts, model.pad, length, left=model.card.kind == CAUSAL)
+        return Writing(model.network, table.to(model.device), mask.to(model.device), self._start)
+
+    @cached_property
+    def _alone(self) -> Alone | None:
+        """What reads prompts one by one, where that is faster and possible: on a CPU, after a common beginning."""
+        from dpassay.text.models.generation import Alone
+
+        before, model = self.form.before[:-1], self.model  # at least one token is left to read
+        if not before or model.card.kind != CAUSAL or str(model.device) != "cpu":
+            return None
+        found = Alone(model.network, before)
+        return found if found.possible else None
 
     def log_prob(self, output: str, text: str) -> float:
         """The exact log-probability of the tokens of an output.

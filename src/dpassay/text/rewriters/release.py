@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpassay.compute.threads import in_threads
 from dpassay.core.numbers import iv, number
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
@@ -35,6 +36,7 @@ Integers = NDArray[np.int64]
 # That also keeps an integer scale within 1/256 of the smallest one. With these limits a sum of squares fits in 63 bits.
 LEAST_RADIUS, MOST_RADIUS = 2**12, 2**21
 LEAST_SCALE = 256
+LEAST_DRAWS = 2048  # for a thread: some 30 ms
 MOST_DIM = 2**20
 
 
@@ -177,7 +179,7 @@ class Release:
         centre = to_grid(self.bounded(latents), self.clip, noise.radius, self.recipe.norm)
         if not centre.size:
             return centre.astype(np.float64)
-        drawn = np.asarray(noise.measurement(centre.ravel()), dtype=np.int64).reshape(centre.shape)
+        drawn = in_threads(noise.measurement, centre.ravel(), LEAST_DRAWS).reshape(centre.shape)
         return drawn.astype(np.float64) * (self.clip / noise.radius)
 
     @property

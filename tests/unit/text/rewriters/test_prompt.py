@@ -148,6 +148,25 @@ def test_a_released_text_depends_on_no_other() -> None:
     assert len({(text.tokens, chance) for text, chance in chances}) == 1  # to the last digit
 
 
+def test_prompts_read_one_by_one_have_the_logits_of_those_read_in_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    for make in (tiny_models.causal, tiny_models.llama):
+        rewriter = prompt.make(100, make(), tokens="4", prompt="show me {text} please", longest="8")
+        rows = [rewriter._prompt(text) for text in ("show me", "flights from boston to rome", "", "show me")]
+        assert rewriter._alone is not None
+        with torch.inference_mode():
+            alone = rewriter._begun(rows, apart=True)
+            monkeypatch.setitem(vars(rewriter), "_alone", None)
+            table = rewriter._begun(rows, apart=True)
+            for _ in range(3):
+                torch.testing.assert_close(alone.logits, table.logits, atol=1e-4, rtol=1e-4)
+                assert torch.equal(alone.mask, table.mask)
+                tokens = table.logits.argmax(dim=1)
+                alone.write(tokens)
+                table.write(tokens)
+    assert prompt.make(100, tiny_models.encoder_decoder(), tokens="4", prompt=SHORT)._alone is None
+    assert prompt.make(100, tiny_models.causal(), tokens="4", prompt="{text}")._alone is None  # nothing in common
+
+
 def test_the_same_generator_gives_the_same_texts_and_a_release_is_made() -> None:
     rewriter = prompt.make(50, tiny_models.causal(), tokens="4", prompt=SHORT)
     texts = ["show me flights", "to rome"]
