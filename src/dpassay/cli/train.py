@@ -292,6 +292,8 @@ def lm(
     ] = None,
     held_out: Annotated[str | None, typer.Option(help="A corpus to measure on, instead of a held-out tenth.")] = None,
     base: Annotated[str, typer.Option(help="A causal transformers model's folder or name to start from.")] = "",
+    adapter: Annotated[str, typer.Option(help="With --base: lora, or lora:RANK, to train small matrices only.")] = "",
+    at_once: Annotated[int | None, typer.Option(help="With --base: units in memory together.")] = None,
     canaries: Annotated[int, typer.Option(help="Number of canaries to plant, for 'dpassay audit-training'.")] = 0,
     canary_kind: Annotated[
         str, typer.Option(help="updates (an attacker who sees each round) or sentences (one who has the model).")
@@ -309,7 +311,7 @@ def lm(
     \b
     Examples:
       dpassay train lm --corpus flights --out models/lm --privacy user --epsilon 8 --delta 1e-5
-      dpassay train lm --out models/audited --epsilon 2 --rounds 200 --canaries 500
+      dpassay train lm --corpus flights --out models/gpt2 --base gpt2 --adapter lora --epsilon 8
       dpassay train lm --corpus mail.jsonl --vocabulary words.txt --out models/mail --privacy user --epsilon 4
     """
     _check_epsilon(epsilon)
@@ -336,6 +338,8 @@ def lm(
         vocabulary_from_corpus=vocabulary_from_corpus,
         seed=seed,
         base=base,
+        adapter=adapter,
+        at_once=at_once,
         canaries=canaries,
         canary_kind=canary_kind,
         plan=Plan(rounds=rounds, local_steps=local_steps, batch=batch, server_rate=server_rate),
@@ -393,6 +397,4 @@ def _vocabulary(path: Path | None, source: str, other: bool) -> list[str] | None
     try:
         return path.read_text(encoding="utf-8").lower().split()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"the vocabulary {path} cannot be read: {error}; give a UTF-8 file, one word per line"
-        ) from None
+        raise InputError(f"the vocabulary {path} cannot be read: {error}; give a UTF-8 file of words") from None

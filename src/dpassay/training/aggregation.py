@@ -66,6 +66,22 @@ def projected(rows: Tensor, radius: float) -> Tensor:
     return torch.mul(rows, scale[:, None])
 
 
+def bounded_sum(updates: Stack, radius: float) -> Tensor:
+    """The sum of `projected(flat(updates), radius)`, in the memory of the updates, which are overwritten.
+
+    >>> updates = {"a": torch.tensor([[3.0], [0.0]]), "b": torch.tensor([[4.0], [0.5]])}
+    >>> bounded_sum(updates, 1.0).round(decimals=3).tolist()
+    [0.6000000238418579, 1.2999999523162842]
+    """
+    parts = [tensor.flatten(1) for tensor in updates.values()]
+    lengths = torch.stack([torch.linalg.vector_norm(part, dim=1) for part in parts]).double().norm(dim=0)
+    finite = torch.isfinite(lengths)
+    scale = torch.where(finite, radius * INWARD / lengths.clamp(min=radius * INWARD), 0.0).to(parts[0].dtype)
+    if not bool(finite.all()):
+        parts = [torch.where(finite[:, None], part, 0.0) for part in parts]
+    return torch.cat([part.mul_(scale[:, None]).sum(0) for part in parts])
+
+
 @dataclass(frozen=True)
 class PerUnit:
     """Each unit takes part with probability `rate`, and its whole update is projected onto the ball of radius `clip`.
@@ -94,8 +110,11 @@ class PerUnit:
     def combine(self, cells: Sequence[int], parts: Iterable[Part], step: float | None = None) -> Tensor:
         total: Tensor | None = None
         for _, updates in parts:
-            found = _whole(projected(flat(updates), self.clip), step).sum(0)
-            total = found if total is None else total + found
+            if step is None:
+                found = bounded_sum(updates, self.clip)
+            else:
+                found = _whole(projected(flat(updates), self.clip), step).sum(0)
+            total = found if total is None else total.add_(found)
         assert total is not None, "parts have at least one cell"
         return total
 

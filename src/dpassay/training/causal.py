@@ -1,30 +1,42 @@
 """Causal transformers models as the start of private training, from a folder or by their name on a hub.
 
-A folder needs no network access. Cells are computed one after the other, so memory holds only one extra set of weights.
+A folder needs no network access. As many cells are computed at once as fit into memory; their bounded updates add up to
+the same sum, which gets its noise once. With LoRA (Hu et al. 2022) the base model stays; small matrices are trained.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.func import grad, vmap
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import cross_entropy, pad
 
 from dpassay.errors import InputError
-from dpassay.text.models.folder import Arrays
 from dpassay.text.models.words import PAD
 from dpassay.training.aggregation import Stack
 from dpassay.training.federated import Weights
 
+if TYPE_CHECKING:
+    from dpassay.text.models.folder import Arrays
+
 LONGEST = 64  # tokens of a text
-KEPT = "transformers"  # the folder in the model's folder
+KEPT, ADAPTER = "transformers", "adapter"  # folders in the model's folder
 TOKENS = "The model's tokens are those of its base model."
+COPIES = 3  # of a cell's gradient in memory, about
+CPU_BYTES = 2**30
+MOST_TOGETHER = 256  # cells
 
 
 class Shifted(nn.Module):
@@ -42,33 +54,56 @@ class Shifted(nn.Module):
         return pad(scores, (1, 0), value=-1e9)
 
 
-class OneByOne:
-    """Local training of one cell after the other."""
+class Vectorised:
+    """Local training of many cells at once: `torch.func` computes a gradient for each, with no loop over cells.
 
-    together = 1
+    A cell's update depends on its own sentences alone, up to the last digits, which depend on how many cells are
+    computed together. It is bounded afterwards, whatever it is.
+    """
 
-    def __init__(self, network: nn.Module) -> None:
+    def __init__(self, network: nn.Module, at_once: int | None = None) -> None:
         self.network = network
+        trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
+        size = sum(parameter.numel() for parameter in trained) * 4 * COPIES
+        self.together = at_once or max(1, min(MOST_TOGETHER, _memory(trained[0].device) // size))
 
     def updates(self, weights: Weights, tables: Tensor, rate: float, round_: int) -> Stack:
-        found: dict[str, list[Tensor]] = {name: [] for name in weights}
-        for table in tables:
-            own = {name: tensor.clone() for name, tensor in weights.items()}
-            for texts in table:
-                kept = texts[(texts != PAD).any(dim=1)]
-                if not len(kept):
-                    continue
-                with torch.enable_grad():
-                    for tensor in own.values():
-                        tensor.requires_grad_()
-                    scores = torch.func.functional_call(self.network, own, (kept,))
-                    loss = cross_entropy(scores.flatten(0, 1), kept.flatten(), ignore_index=PAD)
-                    gradients = torch.autograd.grad(loss, list(own.values()))
-                for tensor, gradient in zip(own.values(), gradients, strict=True):
-                    tensor.requires_grad_(False).sub_(gradient, alpha=rate)
-            for name, tensor in own.items():
-                found[name].append(tensor.sub_(weights[name]))
-        return {name: torch.stack(tensors) for name, tensors in found.items()}
+        with _for_gradients(tables.device):
+            stack: Stack | None = None
+            for step in range(tables.shape[1]):
+                shared = stack is None  # all cells begin with the same weights, which are not copied
+                one_each = vmap(grad(self._loss), in_dims=(None if shared else 0, 0))
+                moved = one_each(weights if stack is None else stack, tables[:, step])
+                for name, gradient in moved.items():
+                    gradient.mul_(-rate).add_(0.0 if stack is None else stack[name] - weights[name])
+                last = step + 1 == tables.shape[1]
+                stack = moved if last else {name: moved[name] + weights[name] for name in moved}
+        assert stack is not None, "there is at least one step"
+        return stack
+
+    def _loss(self, weights: Weights, texts: Tensor) -> Tensor:
+        """The mean loss of the tokens of a cell; 0 for a cell without any."""
+        scores = torch.func.functional_call(self.network, weights, (texts,))
+        total = cross_entropy(scores.flatten(0, 1), texts.flatten(), ignore_index=PAD, reduction="sum")
+        return total / (texts != PAD).sum().clamp(min=1)
+
+
+def _memory(device: torch.device) -> int:
+    """Bytes for the gradients of all cells that are computed together."""
+    return torch.cuda.mem_get_info(device)[0] // 2 if device.type == "cuda" else CPU_BYTES
+
+
+@contextmanager
+def _for_gradients(device: torch.device) -> Iterator[None]:
+    """Attention by a formula that can be vectorised; on a GPU, products in TF32: gradients are bounded anyway."""
+    before = torch.get_float32_matmul_precision()
+    if device.type == "cuda":
+        torch.set_float32_matmul_precision("high")
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 class Causal:
@@ -77,7 +112,7 @@ class Causal:
     words: tuple[str, ...] = ()
     vocabulary_from = TOKENS
 
-    def __init__(self, name: str, device: torch.device) -> None:
+    def __init__(self, name: str, device: torch.device, adapter: Adapter | None = None, at_once: int | None = None):
         library = _library()
         local = Path(name).is_dir()
         try:
@@ -88,12 +123,14 @@ class Causal:
             raise InputError(
                 f"{name!r} is not a causal transformers model that can be read here: {said}"[:300]
             ) from None
+        self.adapter = adapter
+        model = model if adapter is None else adapter.on(model)
         self.model, self.end = model.to(device).eval(), self.tokeniser.eos_token_id  # no dropout: fewer random numbers
         if self.end is None:
             raise InputError(f"the tokeniser of {name!r} has no token for the end of a text; choose another base model")
         start = self.tokeniser.bos_token_id
         self.network = Shifted(self.model, self.end if start is None else start)
-        self.local = OneByOne(self.network)
+        self.local = Vectorised(self.network, at_once)
 
     def numbers(self, texts: Sequence[str]) -> NDArray[np.int64]:
         rows = [self.tokeniser(text, add_special_tokens=False)["input_ids"][:LONGEST] for text in texts]
@@ -103,10 +140,10 @@ class Causal:
         return table
 
     def arrays(self) -> Arrays:
-        return {name: tensor.detach().cpu().numpy() for name, tensor in self.network.named_parameters()}
+        return {name: tensor.detach().cpu().numpy() for name, tensor in trained(self.network).items()}
 
     def load(self, arrays: Arrays, folder: Path) -> None:
-        own = dict(self.network.named_parameters())
+        own = trained(self.network)
         found = {name: array for name, array in arrays.items() if ":" not in name}
         if {n: p.shape for n, p in own.items()} != {n: torch.Size(a.shape) for n, a in found.items()}:
             raise InputError(f"the weights in {folder} are not those of this base model; train into another folder")
@@ -117,9 +154,60 @@ class Causal:
         return about
 
     def finish(self, folder: Path) -> None:
-        """The model in the library's own form, with its tokeniser."""
-        self.model.save_pretrained(folder / KEPT)
+        """The model in the library's own form, with its tokeniser; what an adapter learnt is added to the weights."""
+        if self.adapter is not None:
+            self.model.save_pretrained(folder / ADAPTER)
+        whole = self.model if self.adapter is None else deepcopy(self.model).merge_and_unload()
+        whole.save_pretrained(folder / KEPT)
         self.tokeniser.save_pretrained(folder / KEPT)
+
+
+class Whole(Causal):
+    """A trained model whose adapter was added to its weights: what it learnt is in them already."""
+
+    def load(self, arrays: Arrays, folder: Path) -> None:
+        """There is nothing else to load."""
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """Small matrices beside those of a base model, which stays as it is.
+
+    >>> Adapter.read("lora"), Adapter.read("lora:16").rank
+    (Adapter(rank=8, seed=0), 16)
+    """
+
+    rank: int = 8
+    seed: int = 0
+
+    @staticmethod
+    def read(said: str, seed: int = 0) -> Adapter:
+        """An adapter by its name, with its rank if that is not 8."""
+        name, _, rank = said.partition(":")
+        if name != "lora":
+            raise InputError(f"unknown adapter {said!r:.40}; there is lora, or lora:RANK")
+        if rank and not (rank.isdecimal() and 1 <= int(rank) <= 1024):
+            raise InputError(f"the rank of an adapter must be a whole number from 1 to 1024, got {rank!r:.40}")
+        return Adapter(int(rank or 8), seed)
+
+    def on(self, model: Any) -> Any:
+        """The model with the adapter: at first the same function, since one of each two matrices is 0."""
+        try:
+            peft = importlib.import_module("peft")
+        except ImportError:
+            raise InputError("an adapter needs peft: pip install 'dpassay[adapters]'") from None
+        torch.manual_seed(self.seed)
+        asked = peft.LoraConfig(
+            r=self.rank, lora_alpha=2 * self.rank, lora_dropout=0.0, target_modules="all-linear", task_type="CAUSAL_LM"
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # GPT-2's matrices are transposed, which peft notes and handles
+            return peft.get_peft_model(model, asked)
+
+
+def trained(network: nn.Module) -> dict[str, nn.Parameter]:
+    """The parameters that training changes."""
+    return {name: parameter for name, parameter in network.named_parameters() if parameter.requires_grad}
 
 
 def _library() -> Any:

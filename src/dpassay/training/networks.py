@@ -78,7 +78,7 @@ def make_trainable(texts: Sequence[str], words: Sequence[str] | None, settings: 
     if settings.base:
         if words is not None:
             raise InputError("a base model has its own vocabulary: leave out the vocabulary, or the base model")
-        return _causal(settings.base, device)
+        return _causal(settings.base, device, settings)
     chosen = sorted(set(words)) if words is not None else Vocabulary.of(texts).words
     if odd := [word for word in chosen if word.split() != [word] or word != word.lower()]:
         raise InputError(f"a vocabulary is a list of lower-case words without blanks, got {odd[0][:40]!r}")
@@ -93,7 +93,7 @@ def make_trainable(texts: Sequence[str], words: Sequence[str] | None, settings: 
 def reopened(words: Sequence[str], settings: Mapping[str, Any], device: torch.device, folder: Path) -> Any:
     """The network of a saved model, before its weights are loaded."""
     if settings["base"]:
-        return _causal(str(folder / "transformers"), device)
+        return _causal(str(folder / "transformers"), device, adopted=bool(settings.get("adapter")))
     return Lstm(words, "", _sizes(settings), device)
 
 
@@ -101,7 +101,10 @@ def _sizes(settings: Mapping[str, Any]) -> dict[str, int]:
     return {name: int(settings[name]) for name in ("embedding", "hidden", "seed")}
 
 
-def _causal(name: str, device: torch.device) -> Any:
-    from dpassay.training.causal import Causal
+def _causal(name: str, device: torch.device, settings: Any = None, adopted: bool = False) -> Any:
+    from dpassay.training.causal import Adapter, Causal, Whole
 
-    return Causal(name, device)
+    if settings is None:
+        return (Whole if adopted else Causal)(name, device)
+    adapter = Adapter.read(settings.adapter, settings.seed) if settings.adapter else None
+    return Causal(name, device, adapter, settings.at_once)

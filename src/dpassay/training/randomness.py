@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dpassay.errors import InputError
+from dpassay.training.chacha import uniform_doubles
 
 SOURCES = ("os", "torch", "opendp")
 KEY_BYTES = 32
+DRAWN = 2**24  # numbers at a time; eight of them need a block of ChaCha20
 FINEST = 2**20  # steps of OpenDP's grid in a clipping radius
 
 Floats = NDArray[np.float64]
@@ -90,16 +92,31 @@ class Keyed:
         return np.asarray((words >> np.uint64(11)) * 2.0**-53)
 
     def normal(self, round_: int, size: int, deviation: float, device: torch.device) -> Tensor:
-        """By the Box-Muller formula, in doubles."""
+        """By the Box-Muller formula, in doubles; on a GPU, which draws for many weights, from ChaCha20."""
+        if device.type == "cuda":
+            return self.by_cipher(round_, size, deviation, device)
         half = (size + 1) // 2
         both = self.uniform(round_, -1, 2 * half)
         radius, angle = np.sqrt(-2 * np.log1p(-both[:half])), 2 * np.pi * both[half:]
         drawn = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:size]
         return torch.from_numpy((deviation * drawn).astype(np.float32)).to(device)
 
+    def by_cipher(self, round_: int, size: int, deviation: float, device: torch.device) -> Tensor:
+        """The same law, computed where the weights are: the key of a round, by SHAKE-256, is expanded by ChaCha20."""
+        key = hashlib.shake_256(self.key + f"dpassay noise {round_}".encode()).digest(KEY_BYTES)
+        found = torch.empty(size, device=device)
+        for start in range(0, size, DRAWN):  # a part at a time: doubles need much memory
+            some = min(DRAWN, size - start)
+            both = uniform_doubles(key, start // 8, 2 * ((some + 1) // 2), device).view(2, -1)
+            radius, angle = (-2 * torch.log1p(-both[0])).sqrt_(), both[1].mul_(2 * math.pi)
+            drawn = torch.cat([radius * angle.cos(), radius * angle.sin()])[:some]
+            found[start : start + some] = (deviation * drawn).float()
+        return found
+
     def describe(self) -> str:
         return (
-            "All random numbers come from a 256-bit key of the operating system's generator, expanded by SHAKE-256. "
+            "All random numbers come from a 256-bit key of the operating system's generator, expanded by SHAKE-256 "
+            "and, where a GPU draws, by ChaCha20. "
             "The key is kept in the folder while training is unfinished, and deleted at the end."
         )
 

@@ -91,7 +91,7 @@ class Run:
             raise InputError("example privacy needs Opacus, which is not installed: pip install 'dpassay[training]'")
         if settings.noise_source == "opendp" and find_spec("opendp") is None:
             raise InputError("this noise is drawn by OpenDP, which is not installed: pip install 'dpassay[release]'")
-        largest = max(weights.numel() for weights in trainable.network.parameters())
+        largest = max(weights.numel() for weights in trainable.network.parameters() if weights.requires_grad)
         if settings.canary_kind == "updates" and settings.canaries > largest:
             raise InputError(
                 f"{settings.canaries:,} canaries need a tensor with a weight for each, and the largest of the model "
@@ -111,7 +111,7 @@ class Run:
             from dpassay.training.examples import ExampleTraining
 
             return ExampleTraining(network, sentences, randomness, self.aggregation, deviation)
-        weights = {name: parameter.data for name, parameter in network.named_parameters()}
+        weights = {name: parameter.data for name, parameter in network.named_parameters() if parameter.requires_grad}
         server = Server(weights, settings.plan)
         bounded = None if settings.privacy == "none" else self.aggregation
         local, draw = self.trainable.local, self.aggregation.drawn
@@ -353,8 +353,8 @@ def _continued(place: Path, run: Run) -> tuple[Trained, Arrays, dict[str, Any]]:
     changed = [n for n in ("words", "vocabulary_from") if getattr(about, n) != getattr(asked, n)]
     other_rounds = about.settings["plan"]["rounds"] != asked.settings["plan"]["rounds"]
     about.settings["plan"]["rounds"] = asked.settings["plan"]["rounds"]  # `_other_rounds` has judged them
-    epsilon = {"epsilon"} if other_rounds and about.settings.get("epsilon") is not None else set()
-    changed += [n for n in asked.settings if n not in epsilon and about.settings.get(n) != asked.settings[n]]
+    free = {"at_once"} | ({"epsilon"} if other_rounds and about.settings.get("epsilon") is not None else set())
+    changed += [n for n in asked.settings if n not in free and about.settings.get(n) != asked.settings[n]]
     if changed:
         raise InputError(f"{place} was trained with other settings: it differs in {', '.join(changed)}. {again}")
     allowed, reached = run.settings.epsilon, run.account.epsilon().upper if run.account else 0.0

@@ -51,6 +51,8 @@ class Settings:
     embedding: int = 64
     hidden: int = 64
     base: str = ""
+    adapter: str = ""  # lora or lora:RANK: of a base model, only small matrices are trained
+    at_once: int | None = None  # cells in memory together; the sum of a round does not depend on it
     autoencoder: Latent | None = None  # of ADePT; a language model is trained without
     canaries: int = 0
     canary_kind: str = "updates"
@@ -75,6 +77,10 @@ class Settings:
             raise InputError("updates can be planted with user and entity privacy: plant sentences instead")
         if self.noise_source == "opendp" and self.privacy not in ("user", "entity"):
             raise InputError("OpenDP's noise is for user and entity privacy here: choose the noise source os or torch")
+        if (self.adapter or self.at_once is not None) and not self.base:
+            raise InputError("--adapter and --at-once are for training from a base model: name it with --base")
+        if self.at_once is not None and self.at_once < 1:
+            raise InputError(f"at_once must be a whole number, 1 or more, got {self.at_once}")
         if self.autoencoder is not None and (self.base or self.privacy not in ("example", "user")):
             raise InputError(f"an autoencoder is trained with example or user privacy here, got {self.privacy!r}")
 

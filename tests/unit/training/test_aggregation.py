@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from dpassay.errors import InputError
-from dpassay.training.aggregation import PerUnit, UserEntity, in_parts, projected, usual_most
+from dpassay.training.aggregation import PerUnit, UserEntity, bounded_sum, flat, in_parts, projected, usual_most
 from dpassay.training.randomness import Seeded
 
 
@@ -165,3 +165,17 @@ def test_the_rate_of_users_and_entities_is_rounded_up():
         assert Fraction(math.nextafter(aggregation.rate, 0)) < exact
         up += aggregation.rate != float(exact)
     assert up > 50  # the nearest double is below the rate about every second time
+
+
+def test_the_sum_of_bounded_updates_is_that_of_their_projections():
+    torch.manual_seed(4)
+    rows = {"a": torch.randn(6, 3, 2), "b": 10 * torch.randn(6, 5)}
+    rows["a"][2] = float("nan")
+    rows["b"][4] = float("inf")
+    rows["a"][5], rows["b"][5] = 1e-3, 1e-3
+    expected = projected(flat(rows), 0.5).double().sum(0)
+    found = bounded_sum({name: tensor.clone() for name, tensor in rows.items()}, 0.5)
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-6)
+    for name in rows:  # one row alone never has a larger norm
+        rows[name] = 1e3 * torch.randn(1, *rows[name].shape[1:])
+    assert bounded_sum(rows, 0.5).double().norm() <= 0.5

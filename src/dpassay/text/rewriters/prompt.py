@@ -21,7 +21,18 @@ from dpassay.errors import InputError
 from dpassay.text.models.language_models import CAUSAL, ENCODER_DECODER, LanguageModel, Source, card_of, load
 from dpassay.text.models.words import as_text
 from dpassay.text.rewriters.base import PRETRAINED, TextGuarantee
-from dpassay.text.rewriters.tokens import Below, Drawn, Limits, TokenLaw, real, secret, seeded, whole
+from dpassay.text.rewriters.tokens import (
+    Below,
+    Drawn,
+    Limits,
+    TokenLaw,
+    affordable,
+    real,
+    secret,
+    seeded,
+    sharpest,
+    whole,
+)
 
 if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
@@ -35,7 +46,7 @@ PROOFS = (Theorem.EXPONENTIAL, Theorem.COMPOSITION, Theorem.POST_PROCESSING)
 def make(
     epsilon: float,
     model: Source,
-    tokens: str = "48",
+    tokens: str | None = None,
     low: str | None = None,
     high: str | None = None,
     width: str | None = None,
@@ -48,9 +59,14 @@ def make(
 
     `model` is a folder, a name on the hub, `smollm2`, or in Python a `LanguageModel`. `prompt` has {text} where the
     text goes, or is @FILE. Only the first `longest` tokens of a text are read, or as many as the model has room for.
+    Without `tokens` there are as many as ε can buy well, and without limits logits are clipped as closely as a low
+    temperature allows: `affordable` and `sharpest` depend on ε and the size of the vocabulary alone.
     """
-    card, count = card_of(model).require(CAUSAL, ENCODER_DECODER), whole(tokens, "tokens", 1, 10_000)
-    law = TokenLaw.keeping(real(epsilon, "epsilon", 1e-3, 1e6), Limits.read(low, high, width), card.size, count)
+    card, total = card_of(model).require(CAUSAL, ENCODER_DECODER), real(epsilon, "epsilon", 1e-3, 1e6)
+    count = affordable(total, card.size) if tokens is None else whole(tokens, "tokens", 1, 10_000)
+    chosen = low is None and high is None and width is None
+    limits = sharpest(total, card.size, count) if chosen else Limits.read(low, high, width)
+    law = TokenLaw.keeping(total, limits, card.size, count)
     return Prompted(
         model,
         law,
