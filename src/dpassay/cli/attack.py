@@ -10,16 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpassay.cli import rewriters
 from dpassay.cli.common import AsJson, needs, note, print_json, print_rich, progress_bar
-from dpassay.cli.rewriters import (
-    MechanismName,
-    ReleaseDelta,
-    ReleaseEpsilon,
-    RewriterName,
-    RewriterPath,
-    RewriterSettings,
-    TrueEpsilon,
-)
 from dpassay.cli.text import Corpus, Seed, order_of
 from dpassay.errors import InputError
 
@@ -31,8 +23,8 @@ VECTORS = ("dptext", "dpnr", "binary")  # systems that release vectors
 
 
 def attack(
-    model: RewriterName = None,
-    python: RewriterPath = None,
+    model: rewriters.RewriterName = None,
+    python: rewriters.RewriterPath = None,
     kind: Annotated[
         list[str] | None,
         typer.Option(help="membership, attribute or inversion; repeatable. Default: those that apply to the model."),
@@ -42,11 +34,11 @@ def attack(
         str | None,
         typer.Option(help="For membership: texts that the model was not trained on. Default: held-out ones."),
     ] = None,
-    mechanism: MechanismName = None,
-    settings: RewriterSettings = None,
-    epsilon: ReleaseEpsilon = None,
-    true_epsilon: TrueEpsilon = None,
-    delta: ReleaseDelta = None,
+    mechanism: rewriters.MechanismName = None,
+    settings: rewriters.RewriterSettings = None,
+    epsilon: rewriters.ReleaseEpsilon = None,
+    true_epsilon: rewriters.TrueEpsilon = None,
+    delta: rewriters.ReleaseDelta = None,
     candidates: Annotated[int, typer.Option(help="For inversion: how many texts a vector could be of.")] = 100,
     trials: Annotated[int, typer.Option(help="For attribute and inversion: number of guesses.")] = 2000,
     alpha: Annotated[float, typer.Option(help="The error probability of each interval and lower bound.")] = 0.05,
@@ -94,8 +86,8 @@ def attack(
 
             subject = opened(order_of(model, python, mechanism, settings, given, "cpu", None))
             guarantee = subject.guarantee
-        how, who = (candidates, trials, alpha, seed), "" if system in VECTORS else str(model or python)
-        found += _released(rest, subject, guarantee, corpus, how, who)
+        how, who = (trials, alpha, seed), "" if system in VECTORS else str(model or python)
+        found += _released(rest, subject, guarantee, corpus, candidates, how, who)
     if as_json:
         print_json({"model": model or python, "corpus": source, "attacks": [one.to_dict() for one in found]})
     else:
@@ -137,13 +129,16 @@ def _kinds(asked: list[str] | None, system: str, with_epsilon: bool, noisy: bool
 
 def _membership(model: str, corpus: list[Any], others: str | None, alpha: float, seed: int) -> AttackResult:
     from dpassay.text.corpora.corpus import read_corpus
-    from dpassay.training.membership import Subject, grouped, membership
+    from dpassay.training.membership import Subject, apart, grouped, membership
 
     subject = Subject.of(model)
     if others is None:
         inside, outside = subject.divided(corpus)
     else:
-        inside, outside = (grouped(some, subject.privacy) for some in (corpus, read_corpus(others)))
+        strangers, known = apart(corpus, read_corpus(others), subject.privacy)
+        if known:
+            note(f"{known:,} texts of --others are in --corpus too, or of its users: they are left out")
+        inside, outside = (grouped(some, subject.privacy) for some in (corpus, strangers))
     with progress_bar(1) as bar:
         if bar is not None:
             bar(0, 1, "reading the corpus as the model does")
@@ -160,20 +155,26 @@ def _of_vectors(system: str, folder: str) -> tuple[Any, Any]:
 
 
 def _released(
-    kinds: list[str], subject: Any, guarantee: Any, corpus: list[Any], how: tuple[int, int, float, int], who: str
+    kinds: list[str],
+    subject: Any,
+    guarantee: Any,
+    corpus: list[Any],
+    candidates: int,
+    how: tuple[int, float, int],
+    who: str,
 ) -> list[AttackResult]:
-    from dpassay.text.inference_attacks import attribute_inference, inversion, texts_by, vectors_by
+    from dpassay.text.inference_attacks import Trials, attribute_inference, inversion, texts_by, vectors_by
 
-    candidates, trials, alpha, seed = how
     found = []
     with progress_bar(1) as bar, redirect_stdout(sys.stderr):
+        trials = Trials(*how, bar)
         if "attribute" in kinds:
             seen = texts_by(subject, who) if who else vectors_by(subject)
-            found.append(attribute_inference(seen, corpus, guarantee, trials, alpha, seed, bar))
+            found.append(attribute_inference(seen, corpus, guarantee, trials))
         if "inversion" in kinds:
             texts = list(dict.fromkeys(u.text for u in corpus))
-            names = random.Random(f"dpassay candidates {seed}").sample(texts, min(candidates, len(texts)))
-            found.append(inversion(subject, names, guarantee, trials, alpha, seed, bar))
+            names = random.Random(f"dpassay candidates {trials.seed}").sample(texts, min(candidates, len(texts)))
+            found.append(inversion(subject, names, guarantee, trials))
     return found
 
 

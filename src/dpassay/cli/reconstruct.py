@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpassay.cli import rewriters
 from dpassay.cli.common import AsJson, needs, note, print_json, print_rich, progress_bar
-from dpassay.cli.rewriters import (
-    MechanismName,
-    ReleaseDelta,
-    ReleaseEpsilon,
-    RewriterName,
-    RewriterPath,
-    RewriterSettings,
-    TrueEpsilon,
-)
 from dpassay.cli.text import Seed, order_of
 from dpassay.errors import InputError, harmless
 
@@ -51,13 +43,13 @@ def reconstruct(
         str | None, typer.Option(help="With --generate: a corpus whose texts are rewritten and attacked.")
     ] = None,
     trials: Annotated[int, typer.Option(help="With --originals: how many of them to attack.")] = 50,
-    model: RewriterName = None,
-    python: RewriterPath = None,
-    mechanism: MechanismName = None,
-    settings: RewriterSettings = None,
-    epsilon: ReleaseEpsilon = None,
-    true_epsilon: TrueEpsilon = None,
-    delta: ReleaseDelta = None,
+    model: rewriters.RewriterName = None,
+    python: rewriters.RewriterPath = None,
+    mechanism: rewriters.MechanismName = None,
+    settings: rewriters.RewriterSettings = None,
+    epsilon: rewriters.ReleaseEpsilon = None,
+    true_epsilon: rewriters.TrueEpsilon = None,
+    delta: rewriters.ReleaseDelta = None,
     draws: Annotated[
         int | None,
         typer.Option(help="Number of rewritings to learn from. Default: 400 per candidate; 8,000 with --generate."),

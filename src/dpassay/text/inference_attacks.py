@@ -8,7 +8,7 @@ than (e^ε + (M−1)δ)/(e^ε + M−1), whether the answers are texts or attribu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,6 +122,26 @@ class AttackResult:
         }
 
 
+@dataclass(frozen=True)
+class Trials:
+    """How often an attack guesses, and how sure its interval is.
+
+    >>> Trials().alpha
+    0.05
+    """
+
+    number: int = 2000
+    alpha: float = 0.05
+    seed: int = 0
+    progress: Progress | None = None
+
+    def in_parts(self, what: str) -> Iterator[range]:
+        """The trials in parts, each of which is reported when it is done."""
+        for start in range(0, self.number, AT_ONCE):
+            yield range(start, min(start + AT_ONCE, self.number))
+            _tell(self.progress, min(start + AT_ONCE, self.number), self.number, what)
+
+
 def texts_by(rewriter: Rewriter, who: str = "the rewriter") -> Released:
     """What a rewriter releases of texts: texts. Unless they are independent, each is rewritten by a call of its own."""
 
@@ -144,42 +164,34 @@ def attribute_inference(
     released: Released,
     utterances: Sequence[Utterance],
     guarantee: TextGuarantee | None,
-    trials: int = 2000,
-    alpha: float = 0.05,
-    seed: int = 0,
-    progress: Progress | None = None,
+    trials: Trials = Trials(),
 ) -> AttackResult:
     """Infer the private attribute of a text from its release, by a classifier that learnt from releases of other texts.
 
     Each trial draws one of the attribute's values, then a text with this value; so chance is 1 over their number.
     """
-    rng = np.random.default_rng([seed, 0xA77])
+    rng = np.random.default_rng([trials.seed, 0xA77])
     known, targets = _halves(utterances, rng)
     values = sorted(known)
     learning = _draw(known, values, LEARNT, rng)
-    reads = _reader(released, learning, seed, rng, progress)
-    told = _draw(targets, values, trials, rng)
+    reads = _reader(released, learning, trials.seed, rng, trials.progress)
+    told = _draw(targets, values, trials.number, rng)
     right = 0
-    for start in range(0, trials, AT_ONCE):
-        texts, truth = zip(*told[start : start + AT_ONCE], strict=True)
+    for part in trials.in_parts("guessing attributes"):
+        texts, truth = zip(*told[part.start : part.stop], strict=True)
         right += sum(a == b for a, b in zip(reads(released(list(texts), rng)), truth, strict=True))
-        _tell(progress, min(start + AT_ONCE, trials), trials, "guessing attributes")
-    plain = _reader(lambda texts, rng: texts, learning, seed, rng, None)
+    plain = _reader(lambda texts, rng: texts, learning, trials.seed, rng, None)
     texts, truth = zip(*told, strict=True)
-    open_ = sum(a == b for a, b in zip(plain(list(texts)), truth, strict=True)) / trials
-    return AttackResult.of(
-        "attribute", right, trials, len(values), guarantee, alpha, measured={"success_on_the_texts_themselves": open_}
-    )
+    open_ = sum(a == b for a, b in zip(plain(list(texts)), truth, strict=True)) / trials.number
+    measured = {"success_on_the_texts_themselves": open_}
+    return AttackResult.of("attribute", right, trials.number, len(values), guarantee, trials.alpha, measured=measured)
 
 
 def inversion(
     system: Any,
     candidates: Sequence[str],
     guarantee: TextGuarantee | None,
-    trials: int = 2000,
-    alpha: float = 0.05,
-    seed: int = 0,
-    progress: Progress | None = None,
+    trials: Trials = Trials(),
 ) -> AttackResult:
     """Infer from a noisy vector which of some candidates it is of: the likeliest one, by the density of the noise.
 
@@ -188,19 +200,17 @@ def inversion(
     names = list(dict.fromkeys(candidates))
     if len(names) < 2:
         raise InputError(f"an inversion needs 2 different candidates or more, got {len(names)}")
-    rng = np.random.default_rng([seed, 0x1AF])
+    rng = np.random.default_rng([trials.seed, 0x1AF])
     likelihoods = _likelihoods(system, names)
     released, words = vectors_by(system), [set(tokenise(name)) for name in names]
     right, kept = 0, 0.0
-    for start in range(0, trials, AT_ONCE):
-        who = rng.integers(0, len(names), min(AT_ONCE, trials - start))
+    for part in trials.in_parts("inverting vectors"):
+        who = rng.integers(0, len(names), len(part))
         guesses = likelihoods(released([names[i] for i in who], rng)).argmax(axis=1)
         right += int((guesses == who).sum())
         kept += sum(len(words[i] & words[g]) / max(1, len(words[i])) for i, g in zip(who, guesses, strict=True))
-        _tell(progress, min(start + AT_ONCE, trials), trials, "inverting vectors")
-    return AttackResult.of(
-        "inversion", right, trials, len(names), guarantee, alpha, measured={"words_recovered": kept / trials}
-    )
+    measured = {"words_recovered": kept / trials.number}
+    return AttackResult.of("inversion", right, trials.number, len(names), guarantee, trials.alpha, measured=measured)
 
 
 def _likelihoods(system: Any, names: list[str]) -> Callable[[Floats], Floats]:

@@ -163,7 +163,7 @@ class PrivateAutoencoder:
     def described(self, about: Any, stated: dict[str, Any]) -> Learnt:
         """An ADePT model, with how it was trained; nothing in it depends on the corpus."""
         plan = about.settings["plan"]
-        own = ("version", "vocabulary_from", "settings", "done", "deviation")
+        own = ("version", "vocabulary_from", "settings", "done", "planned", "deviation")
         return Learnt(
             words=list(self.words),
             latent=self.shape.latent,

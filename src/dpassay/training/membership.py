@@ -123,6 +123,24 @@ def grouped(utterances: Sequence[Utterance], privacy: str) -> list[Group]:
     return list(groups.values())
 
 
+def apart(corpus: Sequence[Utterance], others: Sequence[Utterance], privacy: str) -> tuple[list[Utterance], int]:
+    """Those of some other texts that may be taken for ones a model was not trained on, and how many may not.
+
+    A text of the corpus, or with user privacy one of a user of the corpus, is no stranger to the model. Where most are
+    such, the corpus itself was probably given twice.
+    """
+    texts = {" ".join(u.text.lower().split()) for u in corpus}
+    users = {name for u in corpus if (name := whose(u.user))} if privacy == "user" else set()
+    left = [u for u in others if " ".join(u.text.lower().split()) not in texts and whose(u.user) not in users]
+    known = len(others) - len(left)
+    if 2 * known > len(others):
+        raise InputError(
+            f"{known:,} of the {len(others):,} texts of --others are in --corpus too, or of its users: give texts that "
+            "the model was not trained on, or leave --others out"
+        )
+    return left, known
+
+
 def membership(
     subject: Subject, members: Sequence[Group], others: Sequence[Group], alpha: float = 0.05, seed: int = 0
 ) -> AttackResult:

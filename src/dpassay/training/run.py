@@ -32,7 +32,7 @@ from dpassay.training.language_model import perplexity
 from dpassay.training.networks import Trainable, make_trainable, reopened
 from dpassay.training.randomness import KEY_BYTES, Randomness, make_randomness
 from dpassay.training.settings import Settings
-from dpassay.training.statement import Terms, write_statement
+from dpassay.training.statement import Terms, stated_as_finished, write_statement
 from dpassay.training.units import Units, gathered
 
 SAVED_EVERY = 10.0  # seconds
@@ -55,6 +55,7 @@ class Trained(About):
     vocabulary_from: str
     settings: dict[str, Any]
     done: int = Field(0, ge=0, description="rounds so far")
+    planned: int = Field(0, ge=0, description="the most rounds that were ever planned")
     deviation: float = Field(ge=0, description="of the noise")
 
 
@@ -167,7 +168,9 @@ def train(
         if settings.canaries:
             learnt = sentence_scores(trainable.network, trainable.numbers(planted)) if planted else engine.scores
             write_scores(CanaryScores(learnt, settings.included), place / CANARY_FILE)
-    stated = _terms(run, about).as_data()
+    elif not stated_as_finished(place):  # it was interrupted after the key was deleted
+        _finish(run, about, place)
+    stated = _terms(run, about, place).as_data()
     reached = secrets.get("perplexity"), run.measured()
     return Result(place, trainable.network, about, stated, time.monotonic() - begun, reached, units)
 
@@ -197,8 +200,14 @@ def _run_rounds(
                 saved = time.monotonic()
             if interrupted() and done < rounds:
                 raise KeyboardInterrupt
-    (place / SECRETS).unlink(missing_ok=True)
+    _finish(run, about, place)
     return about, engine
+
+
+def _finish(run: Run, about: Trained, place: Path) -> None:
+    """Delete the key of a run that is done, and only then state that it is finished, whenever it is interrupted."""
+    (place / SECRETS).unlink(missing_ok=True)
+    _save(run, None, about, place)
 
 
 def _check_vocabulary(settings: Settings, vocabulary: Sequence[str] | None) -> None:
@@ -230,14 +239,14 @@ def _note(run: Run, now: float | None, done: int) -> str:
 def _save(run: Run, engine: Any, about: Trained, place: Path) -> None:
     """Save the weights, the statement and, while rounds remain, the state of the server."""
     state = engine.state() if 0 < about.done < run.settings.plan.rounds else {}
-    stated = _terms(run, about).as_data()
+    stated = _terms(run, about, place).as_data()
     write_folder(place, run.trainable.described(about, stated), run.trainable.arrays() | state)
     write_statement(place, stated)
-    if about.done == run.settings.plan.rounds:
+    if stated["finished"]:
         run.trainable.finish(place)
 
 
-def _terms(run: Run, about: Trained) -> Terms:
+def _terms(run: Run, about: Trained, place: Path) -> Terms:
     settings = run.settings
     sample = make_randomness(settings.noise_source, settings.seed, bytes(KEY_BYTES), settings.clip)
     return Terms(
@@ -252,6 +261,8 @@ def _terms(run: Run, about: Trained) -> Terms:
         settings.base,
         settings.vocabulary_from_corpus,
         settings.autoencoder is not None,
+        max(about.planned, settings.plan.rounds),
+        (place / SECRETS).exists(),
     )
 
 
@@ -296,6 +307,7 @@ def _asked(run: Run) -> Trained:
         vocabulary_from=run.trainable.vocabulary_from,
         settings=json.loads(json.dumps(asdict(run.settings))),
         deviation=deviation,
+        planned=run.settings.plan.rounds,
     )
 
 
@@ -363,7 +375,7 @@ def _continued(place: Path, run: Run) -> tuple[Trained, Arrays, dict[str, Any]]:
             f"with the noise of this run, {run.settings.plan.rounds:,} rounds give epsilon {reached:.4g}, above "
             f"{allowed:g}: continue to fewer rounds, or allow a larger epsilon"
         )
-    about = about.model_copy(update={"settings": asked.settings})
+    about = about.model_copy(update={"settings": asked.settings, "planned": max(about.planned, asked.planned)})
     if about.done >= run.settings.plan.rounds and not (place / SECRETS).exists():
         return about, arrays, {}
     try:

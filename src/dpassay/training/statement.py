@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +57,17 @@ class Terms:
     base: str = ""
     words_of_corpus: bool = False
     rewrites: bool = False
+    most: int = 0  # rounds that were ever planned
+    keyed: bool = False  # whether the key of the noise still exists
 
     @property
     def finished(self) -> bool:
-        return self.done >= self.rounds
+        return self.done >= self.rounds and not self.keyed
+
+    @property
+    def stopped_early(self) -> bool:
+        """Whether it was ended before the rounds that were once planned."""
+        return self.done >= self.rounds and self.most > self.rounds
 
     def as_data(self) -> dict[str, Any]:
         """The statement, ready for JSON."""
@@ -72,20 +79,22 @@ class Terms:
         }
         if self.account is None:
             return stated | {"guarantee": None, "none_because": WITHOUT_PRIVACY}
-        account, spent = self.account, _after(self.account, self.done)
-        planned = account.epsilon()
+        account, spent = self.account, _after(self.account, self.most if self.stopped_early else self.done)
+        planned = _after(account, self.most if self.stopped_early else self.rounds)
         guarantee = {
             "epsilon": {"lower": spent[0], "upper": spent[1]},
             "delta": account.delta,
             "neighbours": NEIGHBOURS[self.units.privacy],
-            "when_finished": {"lower": planned.lower, "upper": planned.upper},
+            "when_finished": {"lower": planned[0], "upper": planned[1]},
         }
+        if self.stopped_early:
+            guarantee |= {"of_rounds": self.most}
         reasons = [KNOWN_SEED] * (self.noise_source == "torch") + [CORPUS_WORDS] * self.words_of_corpus
         void = {"guarantee": None, "none_because": "; ".join(reasons), "otherwise": guarantee}
         return stated | {
             **(void if reasons else {"guarantee": guarantee}),
             "mechanism": {
-                "pipeline": account.pipeline,
+                "pipeline": replace(account, rounds=self.most).pipeline if self.stopped_early else account.pipeline,
                 "rate": account.rate,
                 "sensitivity": account.sensitivity,
                 "noise_deviation": account.deviation,
@@ -109,7 +118,8 @@ class Terms:
             f"Each {who} takes part in a round independently of all others, with the stated probability.",
             self.randomness,
             "The settings, such as rounds, rate and clip, were chosen without looking at this corpus, and no "
-            "perplexity on it decided when training was stopped or continued. For the corpora "
+            "perplexity on it decided when training was stopped or continued; what is computed from the weights "
+            f"{'may have stopped it' if self.stopped_early else 'may not have prolonged it'}. For the corpora "
             "that dpassay ships, flights and bookings, this does not hold: the default learning rate was chosen among "
             "four by the perplexity on flights.",
             self.vocabulary,
@@ -163,7 +173,7 @@ def as_text(stated: dict[str, Any]) -> str:
     if not stated["finished"]:
         lines += [
             f"**Training is not finished**: {rounds['done']:,} of {rounds['planned']:,} rounds are done. What follows "
-            "holds for the rounds so far.",
+            "holds for the rounds so far. The folder holds the key of the noise: continue with --resume.",
             "",
         ]
     if guarantee is None and "otherwise" not in stated:
@@ -178,10 +188,12 @@ def as_text(stated: dict[str, Any]) -> str:
         f"({above(epsilon['upper'])}, {guarantee['delta']:g})-differential privacy between {guarantee['neighbours']}.",
         f"The true ε lies in [{epsilon['lower']:.6f}, {above(epsilon['upper'], 6)}] if the assumptions below hold. It "
         "holds for all weights of all rounds together, not only for the last ones.",
+        *(_early(rounds["done"], guarantee["of_rounds"]) if "of_rounds" in guarantee else ()),
         "",
         "## How",
         "",
-        f"- a unit affects a round with probability {made['rate']:.6g}, in each of {rounds['done']:,} rounds",
+        f"- a unit affects a round with probability {made['rate']:.6g}, in each of "
+        f"{guarantee.get('of_rounds', rounds['done']):,} rounds",
         f"- the sums of two neighbours lie at most {made['sensitivity']:.6g} apart (l2), clipped as a whole",
         f"- Gaussian noise of standard deviation {made['noise_deviation']:.6g} per weight: "
         f"{made['noise_multiplier']:.4g} times that distance",
@@ -196,6 +208,14 @@ def as_text(stated: dict[str, Any]) -> str:
     for title, name in (("What this rests on", "assumptions"), ("What is not covered", "not_covered")):
         lines += ["", f"## {title}", "", *(f"- {line}" for line in stated[name])]
     return "\n".join([*lines, ""])
+
+
+def _early(done: int, most: int) -> list[str]:
+    """Why a run that was stopped early is charged for all rounds that were planned."""
+    return [
+        f"Training was once planned for {most:,} rounds and ended after {done:,}. The ε is that of all {most:,}: it "
+        "holds whatever was computed from the weights to decide that."
+    ]
 
 
 def in_words(stated: dict[str, Any]) -> str:
@@ -227,6 +247,14 @@ def read_statement(folder: Path) -> dict[str, Any] | None:
     if stated.get("privacy") not in NEIGHBOURS and stated.get("privacy") != "none":
         raise InputError(f"{path} is damaged: it does not say for whom the model was trained; train it again")
     return None if stated["privacy"] == "none" else stated
+
+
+def stated_as_finished(folder: Path) -> bool:
+    """Whether a folder has the statement of a finished run."""
+    try:
+        return bool(json.loads((folder / JSON_FILE).read_text(encoding="utf-8"))["finished"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def write_statement(folder: Path, stated: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from dpassay.text.models.training import Plan as Steps
 from dpassay.text.rewriters.adept import SHARES
 from dpassay.text.rewriters.adept import train as autoencoder
 from dpassay.training.federated import Plan
-from dpassay.training.membership import Subject, grouped, in_steps, membership, of_scores
+from dpassay.training.membership import Subject, apart, grouped, in_steps, membership, of_scores
 from dpassay.training.run import train
 from dpassay.training.settings import Latent, Settings
 from dpassay.training.units import gathered
@@ -167,3 +167,13 @@ def test_what_is_not_guaranteed_is_said(learnt):
 def test_a_seed_is_not_negative():
     with pytest.raises(InputError, match="seed must be a whole number, 0 or more, got -1"):
         settings("none", 1, seed=-1)
+
+
+def test_texts_that_the_model_was_trained_on_are_no_strangers():
+    said = [Utterance("fly to rome", user="a"), Utterance("to oslo", user="b")]
+    others = [Utterance("Fly  to Rome", user="c"), Utterance("a flight", user="A"), *(Utterance(f"{n}") for n in "123")]
+    left, known = apart(said, others, "none")
+    assert ([u.text for u in left], known) == (["a flight", "1", "2", "3"], 1)
+    assert [u.text for u in apart(said, [*others, Utterance("x", user="b")], "user")[0]] == ["a flight", "1", "2", "3"]
+    with pytest.raises(InputError, match="2 of the 2 texts of --others are in --corpus too"):
+        apart(said, said, "none")

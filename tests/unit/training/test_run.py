@@ -20,6 +20,7 @@ from dpassay.training.canary_scores import read_scores
 from dpassay.training.federated import Plan
 from dpassay.training.run import CANARY_FILE, SECRETS, Trained, opened, train
 from dpassay.training.settings import Settings
+from dpassay.training.statement import stated_as_finished
 from processes import interruptible
 
 SAID = flights(150)
@@ -148,8 +149,48 @@ def test_a_run_that_has_done_enough_is_finished(tmp_path):
     found = train(SAID, tmp_path / "m", settings(rounds=2), vocabulary=known_words(), resume=True)
     assert found.statement["rounds"] == {"done": 3, "planned": 3}
     assert found.statement["finished"]
+    guarantee, pipeline = found.statement["guarantee"], found.statement["mechanism"]["pipeline"]
+    assert guarantee["of_rounds"] == 6  # whatever decided to stop, the six planned rounds cover it
+    assert pipeline.endswith("times(6)")
+    verdict = check(pipeline, epsilon=9, delta=1e-5, neighbours="add-remove-record", dim=1)
+    assert guarantee["epsilon"]["upper"] == guarantee["when_finished"]["upper"] == verdict.epsilon.upper
+    assert "planned for 6 rounds and ended after 3" in (tmp_path / "m" / "statement.md").read_text()
+    again = train(SAID, tmp_path / "m", settings(rounds=3), vocabulary=known_words(), resume=True)
+    assert again.statement == found.statement
     assert not (tmp_path / "m" / SECRETS).exists()
     assert not any(":" in name for name in weights(tmp_path / "m"))
+
+
+def test_a_key_and_a_finished_statement_are_never_there_together(tmp_path, monkeypatch):
+    """Killed at any write of the last save: either the key is gone, or the folder says that training is unfinished."""
+    seen, name, chosen = [], "m", settings(rounds=2, noise_source="os")
+
+    def watched(write):
+        def writing(*given):
+            write(*given)
+            seen.append(((tmp_path / name / SECRETS).exists(), stated_as_finished(tmp_path / name)))
+            if killed_at == len(seen):
+                raise SystemExit
+
+        return writing
+
+    for place in ("write_folder", "write_statement"):
+        monkeypatch.setattr(runs, place, watched(getattr(runs, place)))
+    killed_at = 0
+    train(SAID, tmp_path / name, chosen, vocabulary=known_words())
+    assert (True, True) not in seen
+    assert seen[-1] == (False, True)
+    for moment in range(len(seen) - 4, len(seen)):
+        seen.clear()
+        killed_at, name = moment + 1, f"killed-{moment}"
+        with pytest.raises(SystemExit):
+            train(SAID, tmp_path / name, chosen, vocabulary=known_words())
+        killed_at = 0
+        found = train(SAID, tmp_path / name, chosen, vocabulary=known_words(), resume=True)
+        assert found.statement["finished"]
+        assert stated_as_finished(tmp_path / name)
+        assert not (tmp_path / name / SECRETS).exists()
+        assert (True, True) not in seen
 
 
 def test_without_opendp_or_a_record_of_the_installation_there_is_a_sentence_or_a_model(tmp_path, monkeypatch):

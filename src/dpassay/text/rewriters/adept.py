@@ -31,6 +31,7 @@ class PrivateTraining(BaseModel):
     vocabulary_from: str
     settings: dict[str, Any]
     done: int = Field(ge=0, description="rounds so far")
+    planned: int = Field(0, ge=0, description="the most rounds that were ever planned")
     deviation: float = Field(ge=0, description="of the noise")
     statement: dict[str, Any]
 
