@@ -11,43 +11,29 @@ import argparse
 import csv
 import json
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch.multiprocessing import get_context
 
-from dpassay.text.models import training
 from dpassay.text.models.autoencoder import Autoencoder, Shape
-from dpassay.text.models.training import Learner, Plan
+from dpassay.text.models.training import Learner, Plan, Recipe
 from dpassay.text.models.words import Vocabulary
 
 EPSILONS = (10.0, 30.0, 100.0, 300.0, 1000.0)
 NOISES = ("l1", "k-norm")
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """What differs from one recipe to another. The defaults are those of the former recipe."""
-
-    latent: int = 64
-    noisy: float = 0.5
-    epsilons: tuple[float, float] = (50.0, 3000.0)
-    hidden: int = 192
-    spread: float = 1.0
-    replaced: float = 0.1
-
-
 RECIPES = {
     "former": Recipe(),
     "32": Recipe(32),
     "16": Recipe(16),
-    "16 noisier": Recipe(16, 0.9, (40.0, 1000.0)),
-    "24 noisier": Recipe(24, 0.8, (40.0, 2000.0)),
-    "32 noisier": Recipe(32, 0.9, (40.0, 2000.0)),
-    "16 plain words": Recipe(16, 0.9, (40.0, 1000.0), replaced=0.03),
-    "24 larger": Recipe(24, 0.8, (40.0, 2000.0), hidden=320, replaced=0.05),
+    "16 noisier": Recipe(16, 192, 0.9, (40.0, 1000.0)),
+    "24 noisier": Recipe(24, 192, 0.8, (40.0, 2000.0)),
+    "32 noisier": Recipe(32, 192, 0.9, (40.0, 2000.0)),
+    "16 plain words": Recipe(16, 192, 0.9, (40.0, 1000.0), 0.03),
+    "24 larger": Recipe.at(100),
 }
 
 
@@ -81,14 +67,13 @@ def train(task: tuple[str, str, str, int, int, str]) -> dict:
     data, corpus, name, steps, batch, device = task
     torch.set_num_threads(1)
     recipe, began = RECIPES[name], time.perf_counter()
-    training.NOISY, training.EPSILONS = recipe.noisy, recipe.epsilons
-    training.SPREAD, training.REPLACED = recipe.spread, recipe.replaced
     (_, texts), (_, test) = (read(Path(data) / corpus / f"{part}.csv") for part in ("train", "test"))
     texts, test = ([text.lower() for text in some] for some in (texts, test))
     words = Vocabulary.of(texts)
     torch.manual_seed(0)
     shape = Shape(words=len(words), latent=recipe.latent, hidden=recipe.hidden)
     learner = Learner(Autoencoder(shape).to(device), words, texts, [], Plan(steps=steps, batch=batch))
+    learner.recipe = recipe
     while learner.step < steps:
         learner.learn()
     network = learner.network.eval()

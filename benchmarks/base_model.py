@@ -148,7 +148,7 @@ def main() -> None:
     if given.file:
         about = {"device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu", "torch": torch.__version__}
         given.file.write_text(
-            json.dumps({**about, **vars(given), "file": None, "bar": BAR, "found": found}, indent=1) + "\n"
+            json.dumps({**vars(given), "file": None, **about, "bar": BAR, "found": found}, indent=1) + "\n"
         )
 
 

@@ -42,12 +42,10 @@ NoiseSource = Annotated[str, typer.Option(help="os, opendp, or torch, which take
 def adept(
     out: Out,
     source: Corpus = "flights",
-    latent: Annotated[int, typer.Option(help="Size of the vectors.")] = 64,
+    for_epsilon: Annotated[float, typer.Option(help="The true epsilon that texts will be released at; 0: any.")] = 0.0,
+    latent: Annotated[int | None, typer.Option(help="Size of the vectors. Default: 64, or for the epsilon.")] = None,
     clip: Annotated[float, typer.Option(help="Clipping norm of vectors.")] = 1.0,
-    steps: Annotated[
-        int | None,
-        typer.Option(help="Number of steps. Default: 2000 on a CPU, 5000 on a GPU; with privacy 300 and 1000."),
-    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Default: 2000, on a GPU 5000; with privacy 300 and 1000.")] = None,
     batch: Annotated[int | None, typer.Option(help="Texts per step. Default: 64 on a CPU, 128 on a GPU.")] = None,
     privacy: Annotated[str, typer.Option(help="none, example (one sentence) or user (all sentences of one).")] = "none",
     epsilon: Annotated[
@@ -75,19 +73,20 @@ def adept(
     \b
     Examples:
       dpassay train adept --corpus flights --out models/adept
-      dpassay train adept --corpus atis/train.csv --out models/atis --device cuda
+      dpassay train adept --corpus atis/train.csv --out models/atis --for-epsilon 100 --device cuda
       dpassay train adept --corpus flights --out models/adept --steps 3000 --resume
       dpassay train adept --corpus mail.jsonl --out models/mail --privacy user --epsilon 8 --vocabulary words.txt
     """
     _check_folder(out, resume)
     if privacy != "none":
-        if batch is not None:
-            raise InputError("--batch is for training without privacy; with privacy --rate says how many take part")
+        if batch is not None or for_epsilon:
+            raise InputError("--batch and --for-epsilon are for training without privacy; leave them out")
         from dpassay.cli.private_adept import train_privately
 
         if epsilon is None:
             raise InputError("training with privacy needs the epsilon of the weights: give --epsilon 8")
         _check_epsilon(epsilon)
+        latent = 64 if latent is None else latent
         private = {"privacy": privacy, "epsilon": epsilon, "delta": delta, "rate": rate, "clip": gradient_clip}
         private |= {"noise_source": noise_source, "vocabulary_from_corpus": vocabulary_from_corpus, "seed": seed}
         words = _vocabulary(vocabulary, source, vocabulary_from_corpus)
@@ -106,7 +105,9 @@ def adept(
     learning, held_out, _ = split(read_corpus(source), seed, SHARES)
     used = usable(device, note).type
     usual_steps, usual_batch, rate = (5000, 128, 2e-3) if used == "cuda" else (2000, 64, 3e-3)
-    plan = Plan(usual_steps if steps is None else steps, usual_batch if batch is None else batch, rate, seed)
+    plan = Plan(
+        usual_steps if steps is None else steps, usual_batch if batch is None else batch, rate, seed, for_epsilon
+    )
     with _interruptible(out), progress_bar(plan.steps) as bar:
         model = teach(
             [u.text for u in learning],
@@ -119,9 +120,8 @@ def adept(
             resume=resume,
             progress=bar,
         )
-    about = model.about
-    numbers = {"steps": about.steps, "loss": about.loss, "token_accuracy": about.token_accuracy}
-    show("adept", source, out, {**numbers, "words": len(about.words)}, as_json)
+    numbers = {name: getattr(model.about, name) for name in ("steps", "loss", "token_accuracy")}
+    show("adept", source, out, {**numbers, "words": len(model.about.words)}, as_json)
 
 
 @app.command()

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from dpassay.audit.inference import log_limits
 from dpassay.errors import harmless
+from dpassay.report.utility_summary import in_words, summary_figure
 from dpassay.reproduce.result import COLOURS, MARKS, as_csv, pictures
 from dpassay.text.measurements import LEAST_SEEDS
 from dpassay.text.rewriters.catalogue import Specification
@@ -291,6 +292,8 @@ def page_values(rows: Sequence[Row], about: Sequence[tuple[str, str]]) -> dict[s
     return {
         "rows": cells_of(rows),
         "notes": notes_of(rows),
+        "summary": base64.b64encode(summary_figure(rows, "svg")).decode(),
+        "useful": in_words(rows),
         "picture": base64.b64encode(utility_figure(rows, "svg")).decode(),
         "about": list(about),
         "examples": list(_examples(rows)),

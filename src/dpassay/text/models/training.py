@@ -44,8 +44,34 @@ HELD_OUT = 200  # at most this many texts are used to measure the token accuracy
 
 
 @dataclass(frozen=True, slots=True)
+class Recipe:
+    """What an autoencoder is made for: its sizes, how many texts are decoded from noisy vectors, and with which ε.
+
+    The fewer numbers a vector has, the larger each is compared with the noise, and the less they can say. About 2.4√ε
+    numbers were best for texts at ε = 30, 100 and 1,000 on ATIS and SNIPS (docs/systems/adept.md).
+
+    >>> Recipe.at(100).latent, Recipe.at(0) == Recipe()
+    (24, True)
+    """
+
+    latent: int = 64
+    hidden: int = 192
+    noisy: float = NOISY
+    epsilons: tuple[float, float] = EPSILONS
+    replaced: float = REPLACED
+
+    @staticmethod
+    def at(epsilon: float) -> "Recipe":
+        """The recipe for texts that are released at a true ε; the general one if it is 0."""
+        if epsilon == 0:
+            return Recipe()
+        latent = round(min(64.0, max(8.0, 2.4 * math.sqrt(epsilon))))
+        return Recipe(latent, 320, 0.8, (0.4 * epsilon, 20 * epsilon), 0.05)
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """How long and how fast to train.
+    """How long and how fast to train, and for which ε (0 for no particular one).
 
     >>> Plan(steps=100).rate(10) == Plan().learning_rate
     True
@@ -55,6 +81,7 @@ class Plan:
     batch: int = 64
     learning_rate: float = 2e-3
     seed: int = 0
+    for_epsilon: float = 0.0
 
     def __post_init__(self) -> None:
         for name, low, high in (("steps", 1, 10**7), ("batch", 1, 10**5), ("seed", 0, 2**63)):
@@ -63,6 +90,8 @@ class Plan:
                 raise InputError(f"{name} must be a whole number from {low} to {high}, got {given!r}")
         if not 0 < self.learning_rate <= 1:
             raise InputError(f"the learning rate must lie between 0 and 1, got {self.learning_rate}")
+        if self.for_epsilon != 0 and not 1 <= self.for_epsilon <= 1e4:
+            raise InputError(f"an autoencoder is trained for an epsilon from 1 to 10,000, got {self.for_epsilon:g}")
 
     def rate(self, step: int) -> float:
         """The learning rate of a step: it rises for a tenth of the steps and falls along a cosine to zero."""
@@ -101,6 +130,7 @@ class Learner:
         self, network: Autoencoder, words: Vocabulary, texts: Sequence[str], held_out: Sequence[str], plan: Plan
     ) -> None:
         self.network, self.plan, self.step = network.train(), plan, 0
+        self.recipe = Recipe.at(plan.for_epsilon)
         longest = network.shape.longest
         self.numbers = words.numbers(texts, longest)
         self.held_out = words.numbers(list(held_out)[:HELD_OUT], longest)
@@ -132,9 +162,9 @@ class Learner:
         """Vectors clipped in l1 and scaled back, some with Laplace noise."""
         rows, dim = vectors.shape
         clip = self.network.shape.clip
-        low, high = np.log(EPSILONS)
+        low, high = np.log(self.recipe.epsilons)
         epsilon = np.exp(rng.uniform(low, high, (rows, 1)))
-        noise = rng.laplace(size=(rows, dim)) * (2 * clip / epsilon) * (rng.random((rows, 1)) < NOISY)
+        noise = rng.laplace(size=(rows, dim)) * (2 * clip / epsilon) * (rng.random((rows, 1)) < self.recipe.noisy)
         added = torch.from_numpy(noise.astype(np.float32)).to(vectors.device)
         bounded = vectors * (clip / vectors.abs().sum(dim=1, keepdim=True).clamp(min=clip))
         return torch.as_tensor((bounded + added) * dim**0.5)
@@ -143,7 +173,7 @@ class Learner:
         """Texts of similar length: several batches are made up together, sorted by length and dealt out."""
         group, place = divmod(self.step, TOGETHER)
         rng = np.random.default_rng([self.plan.seed, 0, group])
-        many = made_up(self.numbers, TOGETHER * self.plan.batch, self.likely, rng)
+        many = made_up(self.numbers, TOGETHER * self.plan.batch, self.likely, rng, self.recipe.replaced)
         lengths = (many != PAD).sum(axis=1)
         order = np.argsort(lengths, kind="stable").reshape(TOGETHER, -1)[rng.permutation(TOGETHER)[place]]
         return np.ascontiguousarray(many[order, : lengths[order].max()])
@@ -194,7 +224,11 @@ def take_step(optimiser: torch.optim.Adam, loss: Tensor, parameters: Iterable[nn
 
 
 def made_up(
-    numbers: NDArray[np.int64], size: int, likely: NDArray[np.float64], rng: np.random.Generator
+    numbers: NDArray[np.int64],
+    size: int,
+    likely: NDArray[np.float64],
+    rng: np.random.Generator,
+    replaced_share: float = REPLACED,
 ) -> NDArray[np.int64]:
     """A batch of texts, most of them with the end of another text or with some words replaced."""
     wide = numbers.shape[1]
@@ -208,7 +242,7 @@ def made_up(
     joined = np.where(place < kept, numbers[own], tail)
     spliced = (rng.random(size) < SPLICED) & ((joined == END).sum(axis=1) == 1)
     batch = np.where(spliced[:, None], joined, numbers[own])
-    replaced = (rng.random(batch.shape) < 2 * REPLACED * rng.random((size, 1))) & (batch >= SPECIAL)
+    replaced = (rng.random(batch.shape) < 2 * replaced_share * rng.random((size, 1))) & (batch >= SPECIAL)
     words = np.searchsorted(likely, rng.random(int(replaced.sum())), side="right")
     batch[replaced] = np.minimum(words, len(likely) - 1)
     return batch

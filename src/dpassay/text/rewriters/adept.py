@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from dpassay.errors import InputError
 from dpassay.text.models.autoencoder import BATCH, Autoencoder, Shape
 from dpassay.text.models.folder import About, Arrays, read_folder, weights_of, with_weights, write_folder
-from dpassay.text.models.training import Learner, Plan, Progress, interruptible, usable
+from dpassay.text.models.training import Learner, Plan, Progress, Recipe, interruptible, usable
 from dpassay.text.models.words import LONGEST, Vocabulary
 
 SAVED_EVERY = 10.0  # seconds
@@ -111,8 +111,8 @@ def train(
     folder: str | Path,
     plan: Plan = Plan(),  # noqa: B008 (it is frozen)
     *,
-    latent: int = 64,
-    hidden: int = 192,
+    latent: int | None = None,
+    hidden: int | None = None,
     embedding: int = 128,
     clip: float = 1.0,
     device: str = "cpu",
@@ -122,13 +122,16 @@ def train(
     """Train an autoencoder to reproduce texts, and save it in a folder.
 
     Ctrl-C stops after the current step; `resume` continues from there, with the same result as without interruption.
-    It may be continued to fewer or more steps than planned: the learning rate then follows the new plan.
+    It may be continued to fewer or more steps than planned: the learning rate then follows the new plan. The sizes are
+    those of the recipe for the plan's ε, if none are given.
     """
     place = Path(folder)
     if len(texts) < 2:
         raise InputError(f"an autoencoder needs 2 texts or more to train on, got {len(texts)}")
     device = usable(device).type
     words = Vocabulary.of(texts)
+    recipe = Recipe.at(plan.for_epsilon)
+    latent, hidden = recipe.latent if latent is None else latent, recipe.hidden if hidden is None else hidden
     asked = _asked(words, len(texts), plan, {"latent": latent, "hidden": hidden, "embedding": embedding, "clip": clip})
     about, arrays, finished = _begun(place, asked) if resume else _fresh(place, asked, plan.seed)
     if about.steps < plan.steps:
@@ -192,7 +195,7 @@ def _begun(place: Path, asked: Learnt) -> tuple[Learnt, Arrays, bool]:
     about, arrays = read_folder(place, Learnt)
     reached = {"steps", "loss", "token_accuracy", "sha256"}
     changed = [n for n in Learnt.model_fields if n not in reached | {"plan"} and getattr(about, n) != getattr(asked, n)]
-    changed += [n for n in asked.plan if n != "steps" and about.plan.get(n) != asked.plan[n]]
+    changed += [n for n in asked.plan if n != "steps" and about.plan.get(n, 0.0) != asked.plan[n]]
     if changed:
         raise InputError(
             f"{place} was trained with other settings: it differs in {', '.join(changed)}. "

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
     from dpassay.text.models.generation import Alone, Writing
 
-PROMPT = "Say the following text in other words. Answer with the new text only.\n\nText: {text}\n\nNew text:"
+PROMPT = "Repeat this text word for word: {text}"  # the best of six: docs/systems/language-models.md
 TIMING = "how long a rewriting took is not covered"
 PROOFS = (Theorem.EXPONENTIAL, Theorem.COMPOSITION, Theorem.POST_PROCESSING)
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 WIDTH = 20.0
-MOST_TOKENS = 48  # of a text, if no number is given
-SURPLUS = 3.0  # of a token's ε, beyond what makes the likeliest token as likely as all that are clipped together
+MOST_TOKENS = 24  # of a text, if no number is given
+SURPLUS = 5.0  # of a token's ε, beyond what makes the likeliest token as likely as all that are clipped together
 TEMPERATURE = 0.3  # if no limits are given: the likeliest tokens, with some variety
 SUM_BITS = 62  # of the weights of all tokens together
 Below = Callable[[NDArray[np.int64]], NDArray[np.int64]]  # uniform integers, each below its limit
@@ -182,12 +182,12 @@ def affordable(epsilon: float, size: int) -> int:
     """How many tokens of `size` a total ε can buy well.
 
     A token that costs e has a spread of about e − ln k. The likeliest token is then e^(e − 2 ln k) times as likely as
-    all k clipped ones together: at 2 ln k + 3 they come in 5% of the draws, and below 2 ln k they are most of them.
+    all k clipped ones together: at 2 ln k + 5 they come in 1% of the draws, and below 2 ln k they are most of them.
 
-    >>> [affordable(epsilon, 49_152) for epsilon in (10, 100, 250, 1000, 2000)]
-    [1, 4, 10, 40, 48]
+    >>> [affordable(epsilon, 49_152) for epsilon in (10, 100, 250, 500, 1000, 2000)]
+    [1, 4, 9, 19, 24, 24]
     """
-    return int(min(MOST_TOKENS, max(1, epsilon // (2 * math.log(size) + SURPLUS))))
+    return min(MOST_TOKENS, max(1, round(epsilon / (2 * math.log(size) + SURPLUS))))
 
 
 def sharpest(epsilon: float, size: int, times: int) -> Limits:
@@ -198,7 +198,7 @@ def sharpest(epsilon: float, size: int, times: int) -> Limits:
 
     >>> limits = sharpest(100, 49_152, 4)
     >>> round(-limits.low, 2), round(TokenLaw.keeping(100, limits, 49_152, 4).temperature, 3)
-    (4.29, 0.3)
+    (4.27, 0.3)
     """
     spread = up(TokenLaw.keeping(epsilon, Limits(-1.0, 0.0, shifted=True), size, times).spread)
     return Limits(-min(max(TEMPERATURE * spread, 1e-3), WIDTH), 0.0, shifted=True)

@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch", reason="text systems need the extra: pip in
 from dpassay import InputError  # noqa: E402
 from dpassay.text.models.autoencoder import Autoencoder, Shape  # noqa: E402
 from dpassay.text.models.folder import MODEL, WEIGHTS, from_bytes  # noqa: E402
-from dpassay.text.models.training import Learner, Plan, likeness, made_up, token_accuracy, usable  # noqa: E402
+from dpassay.text.models.training import Learner, Plan, Recipe, likeness, made_up, token_accuracy, usable  # noqa: E402
 from dpassay.text.models.words import END, PAD, SPECIAL, Vocabulary  # noqa: E402
 from dpassay.text.rewriters.adept import load, train  # noqa: E402
 
@@ -217,3 +217,30 @@ def test_a_learner_starts_from_its_moments():
     assert second.moments().keys() == first.moments().keys()
     assert all((array == first.moments()[name]).all() for name, array in second.moments().items())
     assert second.step == 1
+
+
+def test_a_model_for_an_epsilon_has_its_sizes_and_is_not_continued_for_another(tmp_path):
+    plan = Plan(steps=2, batch=4, for_epsilon=16.0)
+    made = train(TEXTS, TEXTS, tmp_path / "m", plan, embedding=8)
+    assert (made.about.latent, made.about.hidden) == (10, 320)  # 2.4 * sqrt(16) = 9.6
+    assert made.about.plan["for_epsilon"] == 16
+    with pytest.raises(InputError, match="differs in for_epsilon"):
+        train(TEXTS, TEXTS, tmp_path / "m", Plan(steps=4, batch=4), latent=10, hidden=320, embedding=8, resume=True)
+    with pytest.raises(InputError, match="for an epsilon from 1 to 10,000, got -1"):
+        Plan(for_epsilon=-1)
+    assert train(TEXTS, TEXTS, tmp_path / "n", PLAN, **TINY).about.plan["for_epsilon"] == 0
+
+
+def test_noise_in_training_has_the_epsilons_and_the_share_of_its_recipe():
+    words = Vocabulary.of(TEXTS)
+    shape = Shape(words=len(words), **TINY)
+    vectors = torch.zeros(4000, 4)
+    for epsilon, recipe in ((0.0, Recipe()), (100.0, Recipe(24, 320, 0.8, (40.0, 2000.0), 0.05))):
+        learner = Learner(Autoencoder(shape), words, TEXTS, TEXTS, Plan(steps=2, batch=4, for_epsilon=epsilon))
+        assert learner.recipe == recipe
+        noise = learner._as_in_use(vectors, np.random.default_rng(1)).numpy()
+        noisy = (noise != 0).any(axis=1)
+        assert abs(noisy.mean() - recipe.noisy) < 0.05  # six standard errors
+        sizes = np.abs(noise[noisy]).mean(axis=1) / 2  # of Laplace noise of scale 2/epsilon, times the root of 4
+        low, high = (2 / e for e in recipe.epsilons[::-1])
+        assert low / 20 < np.quantile(sizes, 0.02) < np.quantile(sizes, 0.98) < 4 * high
