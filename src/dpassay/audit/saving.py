@@ -4,14 +4,16 @@ import hashlib
 import json
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpassay.audit import checkpoint
 from dpassay.audit.experiment import Game, GameResult, rejected
 from dpassay.audit.question import Question
 from dpassay.audit.targets import describe
 from dpassay.core.json import plain
 from dpassay.errors import InputError
+
+if TYPE_CHECKING:
+    from dpassay.audit import checkpoint
 
 AHEAD = 16  # runs are announced this part of all earlier runs ahead
 MOST_TIME = 0.05  # fraction of the time spent on writing the file, at most
@@ -54,6 +56,8 @@ class AuditFile:
         """Write the audit as it is now; `running` if it goes on, so that later runs are lost if it is killed."""
         if self.path is None:
             return
+        from dpassay.audit import checkpoint  # only audits with a file need records and what checks them
+
         begun = time.monotonic()
         main = None if state.inputs is None else GameResult(state.game, state.inputs, 0, state.alpha)
         journal = checkpoint.Journal(
@@ -89,6 +93,8 @@ class AuditFile:
 
     def resume(self, state: AuditState) -> None:
         """Restore the state of the audit in the file."""
+        from dpassay.audit import checkpoint
+
         assert self.path is not None
         found, asked = checkpoint.load(self.path), _asked(self.question)
         if found.asked != asked:
@@ -133,9 +139,10 @@ class AuditFile:
         state.restarted = f"The audit was killed while it ran. What it had not saved is not used{counted}."
 
 
-def _asked(question: Question) -> checkpoint.Asked:
+def _asked(question: Question) -> "checkpoint.Asked":
     """The part of the question that must not change when the audit is continued."""
     from dpassay import __version__
+    from dpassay.audit import checkpoint
 
     options = question.options
     inputs = json.dumps([[plain(x) for x in one] for one in question.input_sets], sort_keys=True)
