@@ -18,8 +18,8 @@ from dpassay.audit.distinguishers.on_leaves import OnLeaves
 from dpassay.audit.distinguishers.own_likelihood import OwnLikelihood
 from dpassay.audit.distinguishers.shared_words import SharedWords
 from dpassay.audit.distinguishers.statistic import Statistic
-from dpassay.audit.features import HASHED
 from dpassay.audit.leaf_views import View
+from dpassay.audit.ngrams import HASHED
 from dpassay.audit.outputs import read
 from dpassay.pipeline.distributions import Laplace, Shifted
 from dpassay.pipeline.mechanism import Failure

@@ -34,8 +34,9 @@ from dpassay.audit.distinguishers.on_leaves import OnLeaves
 from dpassay.audit.distinguishers.own_likelihood import OwnLikelihood
 from dpassay.audit.distinguishers.shared_words import SharedWords
 from dpassay.audit.distinguishers.statistic import NEARER, NEARER_STEPS, SUMMARIES, Statistic
-from dpassay.audit.features import FEATURES, HASHED, anomalies, feature_count
+from dpassay.audit.features import FEATURES, anomalies, feature_count
 from dpassay.audit.leaf_views import View
+from dpassay.audit.ngrams import HASHED
 from dpassay.audit.outputs import join, part, read
 from dpassay.pipeline.distributions import BitDistribution, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
 from dpassay.pipeline.mechanism import Failure

@@ -1,9 +1,6 @@
-"""What distinguishers use: numbers, categories and n-grams of each output, which depend on that output alone."""
+"""What distinguishers use: numbers and categories of each output, which depend on that output alone."""
 
-import zlib
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +8,7 @@ from numpy.typing import NDArray
 
 from dpassay.audit.leaf_dict import Leaves
 from dpassay.audit.leaves import is_value
-from dpassay.audit.outputs import LONGEST, Array, Outputs, as_row, kind_of, shape_name
+from dpassay.audit.outputs import Array, Outputs, as_row, kind_of, shape_name
 
 MOST_COPIED = 8  # inputs whose copies are searched for
 NEGATIVE_ZERO = 4 << MOST_COPIED  # the flag of outputs with a zero whose sign is negative
@@ -20,54 +17,6 @@ MANTISSA, FEW_ROWS = 52, 1 << 11  # bits, and outputs that show which of them di
 NOT_ZERO, NTH = "where the output is not 0", ("first", "second", "third")
 PLACES = len(NTH)
 MANY, FEW = 1 << 14, 64  # from this many values per call, and up to this many edges, edges are counted
-HASHED = 1 << 15  # cells for counting n-grams
-TOGETHER = 512  # texts whose n-grams are found together
-
-
-def ngrams(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The cells of each text's words, pairs of words and character trigrams: the texts' numbers, and their cells.
-
-    >>> numbers, cells = ngrams(["to be", ""])  # to, be, to be, and "to ", "o b", " be"
-    >>> numbers.tolist(), len(set(cells.tolist()))
-    ([0, 0, 0, 0, 0, 0], 6)
-    """
-    parts = [_ngrams(texts[k : k + TOGETHER]) for k in range(0, len(texts), TOGETHER)]
-    both = np.concatenate([part + k * TOGETHER * HASHED for k, part in enumerate(parts)] or [np.zeros(0, np.int64)])
-    return np.divmod(both, HASHED)
-
-
-def _ngrams(texts: Sequence[str]) -> NDArray[np.int64]:
-    """The number of a text times the number of cells, and the cell: each once, in order."""
-    found = [k * HASHED + cell_of(gram) for k, text in enumerate(texts) for gram in _words(text)]
-    numbers, cells = _trigrams([text[: LONGEST + 2] for text in texts])
-    return np.unique(np.concatenate([np.array(found, dtype=np.int64), numbers * HASHED + cells]))
-
-
-def _trigrams(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The numbers of texts, and the cells of their character trigrams, as often as they occur."""
-    codes = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.int64)
-    numbers = np.repeat(np.arange(len(texts)), [len(text) for text in texts])
-    inside = numbers[:-2] == numbers[2:]
-    three = (codes[:-2] << 42 | codes[1:-1] << 21 | codes[2:])[inside]
-    distinct, which = np.unique(three, return_inverse=True)
-    cells = [cell_of("\0" + "".join(chr(key >> k & 0x1FFFFF) for k in (42, 21, 0))) for key in distinct.tolist()]
-    return numbers[:-2][inside], np.array(cells, dtype=np.int64)[which]
-
-
-def grams(text: str) -> set[str]:
-    """A text's words and pairs of words in lower case, and its character trigrams, each after a zero."""
-    return _words(text) | {f"\0{text[i : i + 3]}" for i in range(min(len(text) - 2, LONGEST))}
-
-
-def _words(text: str) -> set[str]:
-    words = text[: 8 * LONGEST].lower().split()
-    return {*words, *(f"{a} {b}" for a, b in pairwise(words))}
-
-
-@lru_cache(maxsize=1 << 16)
-def cell_of(gram: str) -> int:
-    """The cell in which an n-gram is counted."""
-    return zlib.crc32(gram.encode("utf-8", "surrogatepass")) % HASHED
 
 
 def binned(values: Array, edges: Array) -> NDArray[Any]:
@@ -229,6 +178,9 @@ def anomalies(outputs: Outputs, inputs: tuple[Any, ...]) -> tuple[NDArray[np.int
                 name = kind_of(item) + _flag_words(flag)
                 sorts[sort] = name
             names.append(name)
+    elif outputs.only_text:
+        copies = {str(x): _anomaly(str(x), None, inputs) for x in inputs if isinstance(x, str)}
+        names = [copies.get(item, "text") for item in outputs.items]
     else:
         apart = outputs.apart or [None] * len(outputs.items)
         names = [_anomaly(item, known, inputs) for item, known in zip(outputs.items, apart, strict=True)]

@@ -68,6 +68,11 @@ class Outputs:
         return [leaves_of(row) for row in self.rows()]
 
     @cached_property
+    def only_text(self) -> bool:
+        """Whether all outputs are plain texts, for which much is known without looking at each."""
+        return self.numbers is None and not self.apart and set(map(type, self.items)) == {str}
+
+    @cached_property
     def projections(self) -> dict[Any, Any]:
         """A cache of views of these outputs, so that no view is computed twice."""
         return {}
@@ -87,6 +92,8 @@ class Outputs:
     @cached_property
     def _vectors(self) -> list[Array | None]:
         rows = self.rows()
+        if self.only_text:
+            return [None] * len(rows)
         apart = self.apart or [None] * len(rows)
         return [once(known, _numbers_in, x) for x, known in zip(rows, apart, strict=True)]
 
@@ -117,6 +124,8 @@ class Outputs:
 
     @cached_property
     def _item_texts(self) -> list[str]:
+        if self.only_text:
+            return list(self.items)
         apart = self.apart or [None] * len(self.items)
         return [once(known, _texts_in, x, known or {}) for x, known in zip(self.items, apart, strict=True)]
 
@@ -130,7 +139,7 @@ class Outputs:
         """How long each output is: characters of a text, entries of a vector or list; NaN if neither."""
         if self.numbers is not None:
             return np.full(len(self), float(self.numbers.shape[1]))
-        return np.array([_length(item) for item in self.items])
+        return np.array([len(item) if self.only_text else _length(item) for item in self.items], dtype=float)
 
     def rows(self) -> list[Any]:
         """The outputs as they came; for a batch that was one array, its numbers."""

@@ -20,8 +20,8 @@ from dpassay.audit.decision_rule import FAR_SPREADS, DecisionRule, best_of_many,
 from dpassay.audit.distinguishers import fit_all
 from dpassay.audit.expected_power import Hypothesis
 from dpassay.audit.experiment import FARTHEST, FIRST_ROUND, LEARN, Experiment, factor_for, stream
-from dpassay.audit.features import ngrams
 from dpassay.audit.leaf_dict import Leaves, written
+from dpassay.audit.ngrams import ngrams
 from dpassay.audit.outputs import Array, Outputs, join, part
 from dpassay.audit.training import (
     LEARNT_CELLS,

@@ -1,24 +1,19 @@
-"""What distinguishers look at, by hand: bins, bits, lengths, anomalies, n-grams."""
+"""What distinguishers look at, by hand: bins, bits, lengths, anomalies."""
 
 import math
-import zlib
 
 import numpy as np
-import pytest
 
 from dpassay.audit.distinguishers.boosted_tables import BoostedTables
 from dpassay.audit.features import (
     FEATURES,
-    HASHED,
     MOST_COPIED,
     anomalies,
     binned,
     feature_count,
     feature_name,
-    grams,
-    ngrams,
 )
-from dpassay.audit.outputs import LONGEST, as_row, read
+from dpassay.audit.outputs import as_row, read
 from dpassay.pipeline.mechanism import Failure
 
 NAN, INF = math.nan, math.inf
@@ -132,29 +127,6 @@ def test_inputs_as_rows():
     assert as_row("3") is as_row(None) is as_row([[1]]) is as_row({"a": 1}) is as_row(10**400) is None
 
 
-def cell(gram):
-    return zlib.crc32(gram.encode()) % HASHED
-
-
-def test_the_cells_of_a_text():
-    expected = {cell(g) for g in ("to", "be", "to be", "\0To ", "\0o b", "\0 be")}
-    assert set(ngrams(["To be"])[1].tolist()) == expected
-    assert ngrams(["to be to be"])[1].tolist() == sorted(
-        {cell(g) for g in ("to", "be", "to be", "be to", "\0to ", "\0o b", "\0 be", "\0be ", "\0e t", "\0 to")}
-    )
-    assert ngrams(["", "  "])[1].tolist() == ngrams([])[1].tolist() == []
-    assert ngrams(["a"])[1].tolist() == [cell("a")]
-    assert ngrams(["\ud800 🦓"])[1].size == 4  # two words, their pair, and one run of three characters
-
-
-def test_long_texts_are_cut():
-    text = "word " * 50_000
-    assert ngrams([text])[1].tolist() == ngrams([text[: 8 * LONGEST]])[1].tolist()
-    far = "a " * LONGEST + "zebra"
-    assert cell("zebra") in ngrams([far])[1]
-    assert cell("\0zeb") not in ngrams([far])[1]  # words are looked for farther than runs of characters
-
-
 def test_where_numbers_that_are_not_0_stand():
     rows = read(np.array([[0.0, 2.5, 0.0, -1.0, np.nan], [0.0, 0.0, 0.0, 0.0, 0.0], [7.0, 1.0, 3.0, 9.0, 0.0]]))
     column = FEATURES["where the output is not 0"](rows, 5)
@@ -162,24 +134,3 @@ def test_where_numbers_that_are_not_0_stand():
     expected = [[1, 3, np.nan, 2], [np.nan, np.nan, np.nan, 0], [0, 1, 2, 4]]
     assert np.array_equal(found, expected, equal_nan=True)
     assert feature_name("where the output is not 0", 1, 5) == "where the second number that is not 0 stands"
-
-
-@pytest.mark.parametrize(
-    "texts",
-    [
-        ["to be or not to be", "", "a", "ab", "abc", "To  be\n"],
-        ["naïve café", "日本語のテキスト", "\ud800 lone", "😀😀😀 x", "\0 zero"],
-        ["word " * 1000, "x" * 5000],
-        [f"w{k % 7} w{k % 11}" for k in range(1100)],
-    ],
-)
-def test_ngrams_of_many_texts_are_those_of_each(texts):
-    """Against the definition: CRC-32 of each gram, each text apart."""
-    numbers, cells = ngrams(texts)
-    assert sorted(zip(numbers.tolist(), cells.tolist(), strict=True)) == sorted(
-        {
-            (k, zlib.crc32(gram.encode("utf-8", "surrogatepass")) % HASHED)
-            for k, text in enumerate(texts)
-            for gram in grams(text)
-        }
-    )

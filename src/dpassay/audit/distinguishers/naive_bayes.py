@@ -17,7 +17,7 @@ from dpassay.audit.distinguishers.base import (
     require,
     shown_names,
 )
-from dpassay.audit.features import HASHED, cell_of, grams, ngrams
+from dpassay.audit.ngrams import HASHED, cell_of, grams, ngrams
 from dpassay.audit.outputs import Array, Outputs
 
 MOST_INPUTS = 1 << 12

@@ -22,7 +22,7 @@ from dpassay.audit.distinguishers.logistic_regression import LogisticRegression
 from dpassay.audit.distinguishers.naive_bayes import NaiveBayes
 from dpassay.audit.distinguishers.own_likelihood import OwnLikelihood
 from dpassay.audit.distinguishers.statistic import Statistic
-from dpassay.audit.features import HASHED
+from dpassay.audit.ngrams import HASHED
 from dpassay.audit.outputs import read
 from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Laplace, Shifted

@@ -8,7 +8,7 @@ import pytest
 
 from dpassay.audit.distinguishers.base import TrainingSet
 from dpassay.audit.distinguishers.naive_bayes import NaiveBayes
-from dpassay.audit.features import HASHED
+from dpassay.audit.ngrams import HASHED
 from dpassay.audit.outputs import read
 
 NAN = math.nan
