@@ -123,7 +123,7 @@ def _of_trigrams(texts: Sequence[str]) -> NDArray[np.int32]:
         distinct, which = np.unique(a << 42 | b << 21 | c, return_inverse=True)
         named = ("\0" + "".join(chr(key >> k & 0x1FFFFF) for k in (42, 21, 0)) for key in distinct.tolist())
         cells[places] = numbers[places] | np.array([cell_of(gram) for gram in named], dtype=np.int32)[which]
-    return cells[numbers[:-2] == numbers[2:]]
+    return np.asarray(cells[numbers[:-2] == numbers[2:]])
 
 
 @lru_cache(maxsize=1)

@@ -18,7 +18,6 @@ from dpassay.audit.seeding import seed_all
 from dpassay.audit.targets import Loaded, as_mechanism, describe, draw
 from dpassay.audit.text_pairs import read_vocabulary
 from dpassay.claims.claim import Claim
-from dpassay.claims.registry import claim_called
 from dpassay.compute.devices import usable
 from dpassay.core.guarantee import EpsilonDelta, epsilon_delta, make_guarantee, stated_guarantee
 from dpassay.core.neighbours import Neighbours
@@ -150,6 +149,8 @@ def _claim(subject: Any, options: AuditOptions) -> Claim | None:
     """The claim that a subject is, or makes with its parameters; None for anything that can only be run."""
     parameters = dict(options.parameters)
     if isinstance(subject, str):
+        from dpassay.claims.registry import claim_called
+
         subject = claim_called(subject) or subject
     if isinstance(subject, Claim):
         return subject(parameters, **options.claimed)

@@ -230,15 +230,15 @@ def _with_formula(
 
     A pipeline whose inputs were given is judged only for these; the formula is not about them in particular.
     """
+    chosen = (options.pairs, options.inputs, options.region, options.text, options.candidates)
+    subject = claim or (pipeline if all(given is None for given in chosen) else None)
+    if subject is None and exact is None:
+        return sampled
     from dpassay.api import check, with_samples
     from dpassay.core.guarantee import ApproxDP, PureDP
 
     if exact is not None:
         return with_samples(exact, sampled)
-    chosen = (options.pairs, options.inputs, options.region, options.text, options.candidates)
-    subject = claim or (pipeline if all(given is None for given in chosen) else None)
-    if subject is None:
-        return sampled
     exact = check(subject, neighbours=options.neighbours, parameters=options.parameters, **options.claimed)
     return with_samples(exact, sampled) if isinstance(exact.guarantee, PureDP | ApproxDP) else sampled
 

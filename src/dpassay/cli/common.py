@@ -242,9 +242,11 @@ def check_writable(*paths: Path | None) -> None:
 
 def check_stages(pipeline: str | None, command: str) -> None:
     """Refuse the name of a published claim, or of a file, as the text of a pipeline: it would be judged instead."""
+    if pipeline is None:
+        return
     from dpassay.claims.registry import REGISTRY
 
-    text = (pipeline or "").strip()
+    text = pipeline.strip()
     if text in REGISTRY or text.endswith(".toml"):
         instead = f"for the claim, use 'dpassay {command} {text}'"
         raise InputError(f"--pipeline takes stages with their arguments, such as laplace(1); {instead}")

@@ -19,6 +19,7 @@ from dpassay.cli import calibrate, train
 from dpassay.cli.attack import attack
 from dpassay.cli.audit import audit
 from dpassay.cli.check import check
+from dpassay.cli.coercion import Command
 from dpassay.cli.common import as_options
 from dpassay.cli.corpora import corpus
 from dpassay.cli.gallery import gallery, show
@@ -51,12 +52,12 @@ GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
 }
 for group, commands in GROUPS.items():
     for command in commands:
-        app.command(rich_help_panel=group)(shared_options(command))
+        app.command(rich_help_panel=group, cls=Command)(shared_options(command))
 PARTS = {"calibrate": (calibrate.app, "Guarantees and noise"), "train": (train.app, list(GROUPS)[-1])}
 for name, (part, group) in PARTS.items():
     for registered in part.registered_commands:
         if registered.callback is not None:
-            registered.callback = shared_options(registered.callback)
+            registered.callback, registered.cls = shared_options(registered.callback), Command
     app.add_typer(part, name=name, rich_help_panel=group)
 
 OWN_ERROR = 70  # as sysexits.h has it

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from typer.models import OptionInfo
 
 from dpassay.cli import common
+from dpassay.cli.coercion import converted_if_needed
 from dpassay.errors import InputError
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no notes on stderr, only errors.")]
@@ -63,6 +64,9 @@ def _counted(parameter: Parameter) -> Parameter:
 
 class Commands(TyperGroup):
     """Commands in groups, in the order in which they were added, each with its whole summary."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return converted_if_needed(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)

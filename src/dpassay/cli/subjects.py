@@ -88,10 +88,6 @@ def runnable(
 
     `with_claim` keeps an object of a known library together with its claim.
     """
-    from dpassay.audit.endpoint import Endpoint, parse_header
-    from dpassay.audit.remote import Program
-    from dpassay.audit.targets import load_python, load_subject
-
     if sum(option is not None for option in (python, command, url)) > 1:
         raise InputError("give one of --python, --command and --url")
     for name, value in given.items():
@@ -101,11 +97,17 @@ def runnable(
             raise InputError(f"--{name.replace('_', '-')} is for --{said}: give it too, or leave the option out")
     own = {name: value for name, value in given.items() if name != "header" and value is not None}
     if python is not None:
+        from dpassay.audit.targets import load_python, load_subject
+
         return load_subject(python) if with_claim else load_python(python)
     if command is not None:
+        from dpassay.audit.remote import Program
+
         return Program(command, time_limit, **{name: own[name] for name in own if "command" in OPTIONS[name][2]})
     if url is None:
         return None
+    from dpassay.audit.endpoint import Endpoint, parse_header
+
     headers = [parse_header(line) for line in given.get("header") or []]
     if len({name.lower() for name, _ in headers}) < len(headers):
         raise InputError("a --header is given twice: " + ", ".join(name for name, _ in headers))

@@ -17,16 +17,16 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.theorems import Theorem
 from dpassay.errors import AmbiguousError, InputError, harmless
 from dpassay.evidence.sampled import SampledWitness
-from dpassay.evidence.word_witness import WordWitness
-from dpassay.exact.analysis import analyse
-from dpassay.exact.privacy_loss import PrivacyLoss
-from dpassay.exact.profile import PrivacyProfile
-from dpassay.exact.repair import Repair
-from dpassay.exact.witness import Witness
 from dpassay.pipeline.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from dpassay.evidence.word_witness import WordWitness
+    from dpassay.exact.privacy_loss import PrivacyLoss
+    from dpassay.exact.profile import PrivacyProfile
+    from dpassay.exact.repair import Repair
+    from dpassay.exact.witness import Witness
 
 T = TypeVar("T")
 
@@ -158,7 +158,7 @@ class Verdict:
     interrupted = _Of[bool]("sampled")
     replays = _Of[bool]("sampled")
     holds = _Of[tuple[tuple[float, Interval], ...]]("advice")
-    repairs = _Of[tuple[Repair, ...]]("advice")
+    repairs = _Of["tuple[Repair, ...]"]("advice")
     warnings = _Of[tuple[str, ...]]("advice")
 
     @property
@@ -220,6 +220,8 @@ class Verdict:
     def profile(self) -> PrivacyProfile | None:
         """Bounds on the loss at every ε and δ, for a pipeline. After an audit it is computed when first accessed."""
         if self.exact.profile is None and isinstance(self.mechanism, Pipeline):
+            from dpassay.exact.analysis import analyse  # a sampled verdict needs none of it
+
             return analyse(self.mechanism, self.neighbours)
         return self.exact.profile
 

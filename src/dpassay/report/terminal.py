@@ -11,7 +11,6 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from dpassay.claims.registry import REGISTRY
 from dpassay.core.interval import outward
 from dpassay.core.numbers import as_written, down, middle, up
 from dpassay.errors import harmless
@@ -27,6 +26,13 @@ COLOURS = {"proven": "green", "refuted": "red", "open": "yellow"}
 SIGNS = {"proven": "✓", "refuted": "✗", "open": "?"}
 
 
+def _published(name: str) -> bool:
+    """Whether it is a published claim: 'dpassay show' reports who made it."""
+    from dpassay.claims.registry import REGISTRY
+
+    return name in REGISTRY
+
+
 def render(verdict: Verdict) -> Any:
     """The verdict first, then its evidence."""
     colour = COLOURS[verdict.word]
@@ -34,7 +40,7 @@ def render(verdict: Verdict) -> Any:
     rows.add_column(style="bold", no_wrap=True)
     rows.add_column()
     rows.add_row("claim", Text(harmless(f"{verdict.guarantee} for {verdict.subject}")))
-    if verdict.source and verdict.name not in REGISTRY:  # 'dpassay show' reports who made a published claim
+    if verdict.source and not _published(verdict.name):
         rows.add_row("claimed by", Text(harmless(verdict.source.removeprefix("stated by "))))
     rows.add_row("between", Text(str(verdict.neighbours)))
     at = "" if verdict.delta is None else f" at delta {as_written(verdict.guarantee.exact_delta)}"

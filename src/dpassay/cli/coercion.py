@@ -1,0 +1,52 @@
+"""Values of options without pydantic, where nothing has to be converted.
+
+typer converts every value by pydantic, also defaults: to import it and to make an adapter for each option of a command
+takes longer than many a command. Texts, defaults and options that are absent need no conversion. A typer that works
+in another way is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, get_origin
+
+from typer.core import TyperCommand
+
+
+class Command(TyperCommand):
+    """A command whose options are converted only if they have to be."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return converted_if_needed(super().get_params(ctx))
+
+
+def converted_if_needed(parameters: list[Any]) -> list[Any]:
+    """The parameters of a command, which are converted only if they have to be."""
+    for parameter in parameters:
+        convert = getattr(parameter, "get_runtime_param", None)
+        kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
+        if convert is not None and not isinstance(convert, _IfNeeded):
+            vars(parameter)["get_runtime_param"] = _IfNeeded(convert, kind)
+    return parameters
+
+
+class _IfNeeded:
+    """In place of what converts the values of one option: it makes that when a value has to be converted."""
+
+    def __init__(self, convert: Callable[[], Any], kind: Any) -> None:
+        self.convert, self.kind = convert, kind
+        self.plain = kind in (int, float) or get_origin(kind) is Literal  # a default is what it says
+
+    def __call__(self) -> Any:
+        return self
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        if type(value) is str and self.kind is str:
+            return value
+        if self.kind == list[str] and isinstance(value, list | tuple) and set(map(type, value)) <= {str}:
+            return list(value)
+        if type(value) is type(param.default) and value == param.default and self.plain:
+            return value
+        return self.convert().coerce(value, param=param, ctx=ctx)
