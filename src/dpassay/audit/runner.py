@@ -4,6 +4,7 @@ Search for a promising pair, learn what distinguishes its outputs, test that on 
 counterexample. An audit gives only lower bounds: if it refutes nothing, it has proved nothing.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -34,7 +35,8 @@ from dpassay.evidence.verdict import Verdict
 DISTRIBUTION_SHARE, ARTIFACTS_SHARE, BATCHES_SHARE, OUTSIDE_SHARE = 0.1, 0.01, 0.05, 0.1  # of the error probability
 OUTSIDE_RUNS = 0.2  # of the runs, for inputs that the claim is not known to cover
 AGAIN = 4_000  # runs after a refutation, at least, that show how wrong the claim is…
-AGAIN_ALONE = 1_000  # …and if each call gives one output: such calls may be slow
+AGAIN_ALONE = 1_000  # …and if each call gives one output
+AGAIN_SLOW, SLOW = 100, 0.005  # …and if a run takes more seconds than this: whoever waits wants the verdict
 BATCHES, OUTSIDE = "a bound from batches", "inputs outside the claim"
 GAME, DISTRIBUTION, ARTIFACTS = "the guessing game", "the sampler against its distribution", "the last bits of floats"
 
@@ -98,6 +100,7 @@ class _Audit:
         self.state = AuditState(alphas[GAME], alphas[BATCHES], Game(kept=[[] for _ in question.input_sets[0]]))
         self.warnings = [said for said in (note, misnamed(question.mechanism)) if said]
         self.interrupted = self.out_of_time = False
+        self.seconds_per_run = 0.0
         self.watch = Watch()
         self.file = AuditFile(self.question)
         if self.options.resume and self.file.begun:
@@ -238,7 +241,7 @@ class _Audit:
         state, game = self.state, self.state.game
         if self.question.guarantee.delta and self.question.pipeline is None:
             game.announce = self._announce
-        experiment = self.question.experiment(inputs, 0)
+        experiment, begun, before = self.question.experiment(inputs, 0), time.monotonic(), game.runs
         budget = self.options.runs - state.searched - left_over
         if self.options.fixed:
             steps = fixed(experiment, game, budget, self.run_tasks)
@@ -249,12 +252,14 @@ class _Audit:
         for _ in steps:
             self._tell(state.searched + game.runs, "testing" if self.workers is None else f"testing, {self.workers()}")
         state.spent = state.searched + game.runs
+        self.seconds_per_run = (time.monotonic() - begun) / max(1, game.runs - before)
 
     def _say_how_wrong(self, inputs: tuple[Any, ...]) -> None:
         """Continue after a refutation, for a higher bound. Until there is one, the first refutation stands.
 
-        How long depends only on the number of runs, so a slow machine gives the same counts as a fast one. The bound
-        holds at all times simultaneously, so the highest may be reported.
+        How long depends only on the number of runs, and on whether a run takes milliseconds: otherwise a slow machine
+        gives the same counts as a fast one. The bound holds at all times simultaneously, so the highest may be
+        reported.
         """
         options, state, game = self.options, self.state, self.state.game
         state.refuted_after = state.refuted_after or game.runs
@@ -263,6 +268,7 @@ class _Audit:
         experiment, longer = self.question.experiment(inputs, 0), replace(game, rounds=list(game.rounds))
         before, once, spent = game.runs, state.refuted_after, state.spent
         again = max(once, AGAIN_ALONE if one_at_a_time(self.question.mechanism) else AGAIN)
+        again = max(once // 4, AGAIN_SLOW) if self.seconds_per_run > SLOW else again
         most = min(options.runs - state.searched, once + again)
         try:
             for _ in anytime(experiment, longer, most, None, self.run_tasks):

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from dpassay import audit
+from dpassay.audit import runner
 from dpassay.audit.options import AuditOptions
 from dpassay.audit.timing import OutOfTime, Pacer, check_time, duration, interval, pause, time_budget
 from dpassay.errors import InputError
@@ -117,3 +118,11 @@ def test_a_claim_that_was_refuted_before_stays_refuted():
     """All of the time goes into looking for a smaller pair."""
     verdict = audit(lambda x: [v + random.random() for v in x], [([0.0] * 9, [9.0] * 9)], epsilon=1, time="1.5s")
     assert verdict.word == "refuted"
+
+
+def test_a_slow_mechanism_is_reported_soon_after_its_refutation(monkeypatch):
+    """Fewer runs show how wrong the claim is: whether a run is slow is looked at, not how slow it is."""
+    refuted = audit(lambda x: x, [(0, 1)], epsilon=1, until_refuted=True, bits=False).runs
+    assert audit(lambda x: x, [(0, 1)], epsilon=1, bits=False).runs == refuted + runner.AGAIN_ALONE
+    monkeypatch.setattr(runner, "SLOW", 0.0)
+    assert audit(lambda x: x, [(0, 1)], epsilon=1, bits=False).runs == refuted + runner.AGAIN_SLOW
