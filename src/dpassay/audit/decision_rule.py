@@ -175,17 +175,25 @@ def learn(
         fitted = [part(outputs, 0, MOST_FITTED) for outputs in runs]
         found = fit_all(fitted, tuple(inputs), bits, offered)
     best: DecisionRule | None = None
+    gained = 0.0
     for distinguisher in found:
         some = calibration if distinguisher.learns or not everything else everything
         scores = [distinguisher.score(part(outputs, 0, MOST_FITTED)) for outputs in some]
         rule = with_thresholds(distinguisher, scores, hypothesis)
-        best = rule if rule is not None and _clearly_better(rule, best) else best
+        if rule is not None and _clearly_better(rule, best):
+            best, gained = rule, _gained(rule, sum(map(len, scores)), hypothesis)
     if custom is None and distributions is None and bits != "only" and len(everything) == 2:
-        rule = _of_rare_events(everything, tuple(inputs), hypothesis)
-        late = sum(map(len, everything)) >= RARE_FROM and (best is None or best.expected_power < NOTHING_GAINED)
-        late = late and rule is not None and rule.right > rule.wrong * math.exp(min(hypothesis.epsilon, 700.0))
+        runs, rule = sum(map(len, everything)), _of_rare_events(everything, tuple(inputs), hypothesis)
+        late = runs >= RARE_FROM and (best is None or best.expected_power < NOTHING_GAINED)
+        late = late and rule is not None and _gained(rule, runs, hypothesis) > gained
         best = rule if rule is not None and (late or _clearly_better(rule, best)) else best
     return best
+
+
+def _gained(rule: DecisionRule, runs: int, hypothesis: Hypothesis) -> float:
+    """The evidence per run that a rule gathered on the runs it was chosen on, without doubts about luck."""
+    right, wrong = np.array(rule.right), np.array(rule.wrong)
+    return float(expected_power(right, wrong, runs, replace(hypothesis, runs=0), caution=0.0))
 
 
 def _of_rare_events(
