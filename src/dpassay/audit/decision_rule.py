@@ -185,15 +185,18 @@ def learn(
     if custom is None and distributions is None and bits != "only" and len(everything) == 2:
         runs, rule = sum(map(len, everything)), _of_rare_events(everything, tuple(inputs), hypothesis)
         late = runs >= RARE_FROM and (best is None or best.expected_power < NOTHING_GAINED)
-        late = late and rule is not None and _gained(rule, runs, hypothesis) > gained
-        best = rule if rule is not None and (late or _clearly_better(rule, best)) else best
+        if rule is not None and _gained(rule, runs, hypothesis) > gained and (late or _clearly_better(rule, best)):
+            best = rule
     return best
 
 
 def _gained(rule: DecisionRule, runs: int, hypothesis: Hypothesis) -> float:
-    """The evidence per run that a rule gathered on the runs it was chosen on, without doubts about luck."""
+    """The evidence per run that a rule gathered on the runs it was chosen on, with equal doubts about all rules.
+
+    Expected powers do not compare the two: many thresholds were tried for one rule, and none for rare events.
+    """
     right, wrong = np.array(rule.right), np.array(rule.wrong)
-    return float(expected_power(right, wrong, runs, replace(hypothesis, runs=0), caution=0.0))
+    return float(expected_power(right, wrong, runs, replace(hypothesis, runs=0), caution=CAUTION_SMOOTH))
 
 
 def _of_rare_events(
