@@ -207,7 +207,7 @@ def _of_rare_events(
     What it is expected to achieve is what one from either half achieves on the other. That no run contradicts the
     events of all runs is no evidence: a rule that expects to be always right loses everything if it is not.
     """
-    found = Exclusive.cross_fit(TrainingSet(tuple(everything), inputs))
+    found = Exclusive.cross_fit(TrainingSet(tuple(everything), inputs, epsilon=hypothesis.epsilon))
     rule = None if found is None else with_thresholds(*found, hypothesis)
     return None if rule is None else replace(rule, right=max(1, rule.right))
 

@@ -248,7 +248,7 @@ def learn_well(experiment: Experiment, budget: int, lost: int = 0) -> TrainingRe
                 extrapolated.look(batch)
             yield batch
 
-    rare = Exclusive.fit(TrainingSet(tuple(seen), experiment.inputs))
+    rare = Exclusive.fit(TrainingSet(tuple(seen), experiment.inputs, epsilon=experiment.hypothesis.epsilon))
     found = chain(fit_all(seen, experiment.inputs, experiment.bits, experiment.offered()), rare)
     rule = best_of_many(found, calibration(), experiment.hypothesis)
     if extrapolated is not None and extrapolated.holds_against(0.0 if rule is None else rule.expected_power):

@@ -32,6 +32,7 @@ class TrainingSet:
     inputs: tuple[Any, ...]
     bits: Bits = "no"
     offered: tuple[Distinguisher, ...] = ()  # by the mechanism itself, see `offers`
+    epsilon: float = 0.0  # how much likelier one input may make an event, by the claim
 
     @cached_property
     def structured(self) -> bool:

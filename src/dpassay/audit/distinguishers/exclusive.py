@@ -6,6 +6,7 @@ by training runs, and whether they hold is seen in others.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ MOST_TIMES = 256  # more often is not told apart: chance never does that
 COST = 4.0  # correct guesses that a wrong one outweighs
 MOST_CELLS = 1 << 18  # numbers that are sorted, if there are several coordinates
 MOST_COORDINATES = 64
+FAR = 700.0  # the exponential of more is infinite
 MOST_EVENTS = 256  # of one coordinate, or words
 # Two numbers belong together if they are at most this far apart, in units of their spread. The finest is far coarser
 # than rounding errors: which of two neighbouring floats an output is must not matter.
@@ -56,19 +58,19 @@ class Exclusive(Distinguisher):
         """For two inputs, if there are such events beyond what chance proposes."""
         seen = cls._seen(training)
         if seen:
-            yield from cls._proposed(seen, training.inputs)
+            yield from cls._proposed(seen, training)
 
     @classmethod
     def cross_fit(cls, training: TrainingSet) -> tuple[Self, list[Scores]] | None:
         """One from all runs, and the scores that those from either half give the other half."""
         seen = cls._seen(training)
-        whole = next(cls._proposed(seen, training.inputs), None) if seen else None
+        whole = next(cls._proposed(seen, training), None) if seen else None
         if whole is None:
             return None
         halves = [[one.part(slice(start, None, 2)) for one in seen] for start in (0, 1)]
         scores: list[list[Scores]] = [[np.zeros(0)] for _ in seen]
         for half, other in (halves, reversed(halves)):
-            for fitted in cls._proposed(half, training.inputs):
+            for fitted in cls._proposed(half, training):
                 for side, outputs in zip(scores, other, strict=True):
                     side.append(fitted._score(outputs))
         return whole, [np.concatenate(side) for side in scores]
@@ -82,13 +84,13 @@ class Exclusive(Distinguisher):
         return [_Seen.of(outputs, width, training.inputs) for outputs in training.outputs]
 
     @classmethod
-    def _proposed(cls, seen: Sequence[_Seen], inputs: tuple[Any, ...]) -> Iterator[Self]:
-        intervals = _intervals([one.rows for one in seen])
-        words = _exclusive([Counter(chain.from_iterable(one.words)) for one in seen])
-        kinds = _exclusive([one.kinds() for one in seen])
+    def _proposed(cls, seen: Sequence[_Seen], training: TrainingSet) -> Iterator[Self]:
+        intervals = _intervals([one.rows for one in seen], training.epsilon)
+        words = _exclusive([Counter(chain.from_iterable(one.words)) for one in seen], training.epsilon)
+        kinds = _exclusive([one.kinds() for one in seen], training.epsilon)
         if intervals or words or kinds:
             width = 1 + max((interval[0] for interval in intervals), default=-1)
-            yield cls(tuple(intervals), words, kinds, width, inputs if kinds else ())
+            yield cls(tuple(intervals), words, kinds, width, training.inputs if kinds else ())
 
     def score(self, outputs: Outputs) -> Scores:
         return self._score(_Seen.of(outputs, self.width, self.inputs, bool(self.words), bool(self.kinds)))
@@ -167,29 +169,31 @@ def _range(name: str, low: float, high: float) -> str:
     return f"{name} is between {low:.6g} and {high:.6g}"
 
 
-def _exclusive(counts: Sequence[Counter[str]]) -> tuple[tuple[str, int], ...]:
+def _exclusive(counts: Sequence[Counter[str]], epsilon: float) -> tuple[tuple[str, int], ...]:
     """The names that only one input has, and whose they are."""
     names = sorted(counts[0] | counts[1])
     table = np.array([[count[name] for name in names] for count in counts], dtype=np.int64)
-    kept, _ = _beyond_chance(table[0], table[1])
+    kept, _ = _beyond_chance(table[0], table[1], epsilon)
     best = kept[np.argsort(-table[:, kept].sum(axis=0), kind="stable")[:MOST_EVENTS]]
     return tuple((names[i], int(table[1, i] > 0)) for i in best.tolist())
 
 
-def _beyond_chance(first: NDArray[Any], second: NDArray[Any]) -> tuple[NDArray[np.int64], float]:
+def _beyond_chance(first: NDArray[Any], second: NDArray[Any], epsilon: float) -> tuple[NDArray[np.int64], float]:
     """Which events one input alone gave, from the number of times on from which chance proposes few such events;
     and what they are worth, in correct guesses.
 
-    An event that both inputs give equally often comes n times from one input alone with probability 2^(1 − n). Those
-    that came from both show how many such events there are, and so how many of them look exclusive by chance: the share
-    of false discoveries (Storey 2002), taken over all events of at least n times.
+    An event that one input makes e^ε times as likely as the other, which the claim allows, comes n times from one input
+    alone with probability p^n + (1 − p)^n, p = e^ε / (1 + e^ε). Those that came from both show how many such events
+    there are, and so how many of them look exclusive by chance: the share of false discoveries (Storey 2002), taken
+    over all events of at least n times.
     """
     times = np.minimum(first + second, MOST_TIMES)
     alone = (np.minimum(first, second) == 0) & (times > 0)
     most = int(times.max(initial=0)) if alone.any() else 0
     if most < 2:
         return np.zeros(0, dtype=np.int64), 0.0
-    chance = 2.0 ** (1 - np.arange(most + 1))
+    likelier, rarer = 1 / (1 + math.exp(-epsilon)), 1 / (1 + math.exp(min(epsilon, FAR)))
+    chance = np.minimum(likelier ** np.arange(most + 1) + rarer ** np.arange(most + 1), 1.0)
     found = np.bincount(times[alone], minlength=most + 1)
     of_both = np.bincount(times, minlength=most + 1) - found
     by_chance = np.where(chance < 1, of_both * chance / np.maximum(1 - chance, 0.5), 0.0)
@@ -208,7 +212,7 @@ def _from_on(counts: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(counts[::-1].cumsum()[::-1])
 
 
-def _intervals(sides: Sequence[Array]) -> list[Interval]:
+def _intervals(sides: Sequence[Array], epsilon: float) -> list[Interval]:
     """Intervals of a coordinate that only one input gave: numbers that lie together and apart from others."""
     width = min(sides[0].shape[1], max(1, MOST_CELLS // sum(map(len, sides))))
     columns = [column for j in range(width) if (column := _Column.of(j, [rows[:, j] for rows in sides])) is not None]
@@ -217,7 +221,7 @@ def _intervals(sides: Sequence[Array]) -> list[Interval]:
     for nearness in NEARNESS if columns else ():
         groups = [column.groups(nearness) for column in columns]
         low, high, first, second = (np.concatenate(some) for some in zip(*groups, strict=True))
-        kept, worth = _beyond_chance(first, second)
+        kept, worth = _beyond_chance(first, second, epsilon)
         if worth > most:
             most, times = COARSER * worth, (first + second)[kept]
             kept = np.sort(kept[np.argsort(-times, kind="stable")[:MOST_EVENTS]])
