@@ -1,11 +1,13 @@
 """Choosing a rule: its thresholds, its expected power, and what it counts."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dpassay import audit
+from dpassay.audit import decision_rule
 from dpassay.audit.decision_rule import (
     DecisionRule,
     Hypothesis,
@@ -142,7 +144,7 @@ def test_a_rule_of_rare_events_expects_no_more_than_either_half_achieves_on_the_
     A rule that expected to be always right would lose the evidence of all other rounds."""
     rng = np.random.default_rng(5)
     drawn = [read(x + rng.laplace(size=4_000)) for x in (0.0, 1.0)]
-    rule = _of_rare_events(drawn, (0.0, 1.0), Hypothesis(1.0))
+    rule = _of_rare_events(drawn, (0.0, 1.0), Hypothesis(0.0))  # a claim that does not explain them
     assert rule is not None
     _, scores = Exclusive.cross_fit(TrainingSet(tuple(drawn), (0.0, 1.0)))
     right = np.count_nonzero(scores[0] < 0) + np.count_nonzero(scores[1] > 0)
@@ -151,11 +153,23 @@ def test_a_rule_of_rare_events_expects_no_more_than_either_half_achieves_on_the_
     assert (rule.right, rule.wrong) == (right, wrong)
 
 
+def test_rare_events_replace_only_a_rule_that_gathered_less(monkeypatch):
+    """Both are held to the same standard: of two rules that are expected to gain nothing, the better one is kept."""
+    rng = np.random.default_rng(5)
+    drawn = [read(x + rng.laplace(scale=0.5, size=5_000)) for x in (0.0, 1.0)]
+    halves = [[part(side, 0, 2_500) for side in drawn], [part(side, 2_500) for side in drawn]]
+    rare = replace(_of_rare_events(drawn, (0.0, 1.0), Hypothesis(0.0)), expected_power=1.0)
+    for right, wrong, chosen in ((90, 12, False), (4_000, 100, True)):
+        found = replace(rare, right=right, wrong=wrong)
+        monkeypatch.setattr(decision_rule, "_of_rare_events", lambda *given, found=found: found)
+        rule = learn(*halves, (0.0, 1.0), Hypothesis(1.9), everything=drawn)
+        assert isinstance(rule.distinguisher, Exclusive) == chosen
+
+
 def test_rare_events_that_other_runs_contradict_replace_no_other_rule():
     """They did, from 8,192 runs on: Laplace noise of ε 2 took 181,000 runs in the median against a claim of 1.9."""
     rng = np.random.default_rng(5)
     drawn = [read(x + rng.laplace(scale=0.5, size=5_000)) for x in (0.0, 1.0)]
     halves = [[part(side, 0, 2_500) for side in drawn], [part(side, 2_500) for side in drawn]]
-    assert _of_rare_events(drawn, (0.0, 1.0), Hypothesis(1.9)) is not None
     rule = learn(*halves, (0.0, 1.0), Hypothesis(1.9), everything=drawn)
     assert not isinstance(rule.distinguisher, Exclusive)

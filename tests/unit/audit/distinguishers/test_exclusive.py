@@ -1,6 +1,7 @@
 """Events of one input alone: what is proposed, what chance would propose, and how a rule is made of them."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -84,9 +85,20 @@ def test_which_of_two_neighbouring_floats_an_output_is_does_not_matter():
     assert found is None or len(found.intervals) < 5
 
 
+def test_events_that_the_claim_explains_are_not_proposed():
+    """Laplace noise of ε = 2 has many intervals that one input alone gave; by a claim of 2 they are no surprise."""
+    rng = np.random.default_rng(0)
+    training = TrainingSet(tuple(read(x + rng.laplace(scale=0.5, size=RUNS)) for x in (0.0, 1.0)), (0.0, 1.0))
+    assert sum(1 for _ in next(Exclusive.fit(training)).intervals) > 5
+    assert next(Exclusive.fit(replace(training, epsilon=2.0)), None) is None
+    outputs = [np.append(some.numbers[:, 0], np.full(20, 10.0 + x)) for x, some in enumerate(training.outputs)]
+    found = next(Exclusive.fit(TrainingSet(tuple(map(read, outputs)), (0.0, 1.0), epsilon=2.0)))
+    assert [found.event(side) for side in (0, 1)] == ["the output is 10", "the output is 11"]
+
+
 def test_a_rule_of_rare_events_is_chosen_where_nothing_else_gains():
     first, second = noise(shape=2 * RUNS)
-    first[::500], second[::500] = 10.0, 11.0
+    first[::501], second[::501] = 10.0, 11.0  # in both halves
     everything = [read(first), read(second)]
     halves = [[read(side[k::2]) for side in (first, second)] for k in (0, 1)]
     rule = learn(*halves, (0, 1), Hypothesis(1.0), everything=everything)
