@@ -216,11 +216,17 @@ def look(x: Any, given: Any) -> None:
 def _same(x: Any, y: Any) -> bool:
     if type(x) is np.ndarray and type(y) is np.ndarray and not x.dtype.hasobject:
         return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
+    x, y = (vars(value) if _holds_more(value) else value for value in (x, y))
     try:
         one, other = read([x], "repr").keys(), read([y], "repr").keys()
     except Exception:  # it cannot be read, so nothing is known
         return True
     return bool(one[0] == other[0])
+
+
+def _holds_more(value: Any) -> bool:
+    """Whether it is an object of a class that says nothing of its attributes by its repr."""
+    return hasattr(value, "__dict__") and type(value).__repr__ is object.__repr__
 
 
 def _named(value: Any) -> str:

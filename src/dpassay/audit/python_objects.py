@@ -26,6 +26,7 @@ from dpassay.pipeline.mechanism import Failure, Mechanism
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
+MOST_CAUSES = 3  # earlier exceptions that are read
 CALLERS = (__name__, "dpassay.audit.targets", "dpassay.audit.seeding")  # of mechanisms: left out of tracebacks
 # What nearly every run gives: to find out by `inspect` that it cannot be awaited takes longer than many a run.
 _SHOWN = {float, int, bool, str, bytes, type(None), np.float64, np.int64}
@@ -55,15 +56,36 @@ def failure(error: BaseException) -> Failure:
     clear_frames(below)
     error = error.with_traceback(below)
     try:
-        return Failure(type(error).__name__[:80], str(error)[:200], error, _attributes(error))
+        told = f"{_attributes(error)} {_causes(error)}".strip()[:400]
+        return Failure(type(error).__name__[:80], str(error)[:200], error, told)
     except Exception:  # even an exception's str may fail
         return Failure(type(error).__name__[:80], error=error)
 
 
 def _attributes(error: BaseException) -> str:
     """The attributes that an exception was given, as text: those whose repr runs no code of others."""
-    plain = {name: value for name, value in vars(error).items() if type(value) in _SHOWN}
+    plain = {name: value for name, value in vars(error).items() if _is_shown(value)}
     return " ".join(f"{name}={value!r}" for name, value in plain.items())[:200]
+
+
+def _is_shown(value: Any, depth: int = 3) -> bool:
+    """Whether a value, and all that it holds, is of a type whose repr runs no code of others."""
+    if type(value) in (list, tuple, set, frozenset, dict):
+        inside = [*value, *value.values()] if type(value) is dict else value
+        return depth > 0 and all(_is_shown(one, depth - 1) for one in inside)
+    return type(value) in _SHOWN
+
+
+def _causes(error: BaseException) -> str:
+    """The exceptions that led to this one, as a traceback shows them."""
+    said: list[str] = []
+    while len(said) < MOST_CAUSES:
+        earlier = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        if earlier is None:
+            break
+        error = earlier
+        said.append(f"after {type(error).__name__[:80]}: {str(error)[:80]}")
+    return " ".join(said)
 
 
 def awaited(value: Any) -> Any:

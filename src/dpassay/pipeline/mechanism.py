@@ -37,7 +37,7 @@ class Failure:
     """An output that is not a value: the mechanism raised an exception in this run.
 
     That it happens for one input and not for another is evidence like any other output, and so is what it tells: its
-    message and its attributes.
+    message, its attributes, and the exceptions that led to it.
 
     >>> Failure("ValueError") == Failure("ValueError", "empty text")
     True

@@ -53,12 +53,25 @@ def object_in_place(x, rng):
     return x.values[0]
 
 
+class Plain:
+    """Its repr says nothing of what it holds."""
+
+    def __init__(self, value):
+        self.value, self.log = value, []
+
+
+def plain_in_place(x, rng):
+    x.log.append(0)
+    return x.value + rng.laplace() + len(x.log)
+
+
 IN_PLACE = {
     "array": (array_in_place, np.zeros(1), np.ones(1)),
     "list": (list_in_place, [0.0], [1.0]),
     "dict": (dict_in_place, {"count": 0.0}, {"count": 1.0}),
     "nested": (nested_in_place, [[0.0], "a"], [[1.0], "a"]),
     "object": (object_in_place, Record([0.0]), Record([1.0])),
+    "plain object": (plain_in_place, Plain(0.0), Plain(1.0)),
 }
 
 

@@ -243,7 +243,17 @@ def attributed(x, rng):
     raise error
 
 
-@pytest.mark.parametrize(("subject", "telling"), [(told, "1' in "), (attributed, "record=1' in ")])
+def caused(x, rng):
+    try:
+        _ = {}["none"] if x else 1 / 0
+    except (KeyError, ZeroDivisionError) as error:
+        raise ValueError("no model") from error
+
+
+TELLING = [(told, "1' in "), (attributed, "record=1' in "), (caused, "'none'")]
+
+
+@pytest.mark.parametrize(("subject", "telling"), TELLING)
 def test_what_an_exception_tells_is_an_output(subject, telling):
     """Both inputs fail equally often and in the same way; only what the exception says depends on them."""
 
@@ -260,3 +270,17 @@ def test_addresses_in_messages_are_left_out():
     error = ValueError("no")
     error.record, error.where = 3, object()
     assert failure(error).told == "no record=3"
+
+
+def test_attributes_that_hold_others_and_earlier_exceptions_are_told():
+    error = ValueError("no")
+    error.rows, error.of, error.deep = [1, ("a", None)], {"x": 2}, [[[[[1]]]]]
+    error.model = [object()]
+    assert failure(error).told == "no rows=[1, ('a', None)] of={'x': 2}"
+    error = ValueError("no")
+    error.__context__ = KeyError("key")
+    assert failure(error).told == "no after KeyError: 'key'"
+    error.__cause__ = OSError("disk")
+    assert failure(error).told == "no after OSError: disk"
+    error.__cause__, error.__suppress_context__ = None, True  # raise ... from None
+    assert failure(error).told == "no"
