@@ -2,8 +2,8 @@
 
 `python benchmarks/run.py [--all] [--only SECTION]`. Without --all the audits of the classic algorithms are left out,
 which take about half an hour. With --only one of the later sections is measured, and replaced on the page. GPU
-measurements, and audits of right mechanisms, are taken from benchmarks/recorded, where `gpu.py` and `right_kinds.py`
-wrote them.
+measurements, and audits of right mechanisms, are taken from benchmarks/recorded, where `gpu.py` and
+`right_mechanisms.py` wrote them.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from typing import Any
 import audits
 import losses
 import power
-import right_kinds
+import right_mechanisms
 import runs_to_refute
 import sampled_gaussian
 import scale
@@ -52,7 +52,7 @@ for noisy max 1.
 - *p*: for right algorithms the least p-value of all seeds against the true ε.
 - *seconds*: of one audit; those of seeds 1000, 1001, … were measured while the machine did other work."""
 OTHERS = {
-    "right mechanisms": lambda: print(right_kinds.recorded()),
+    "right mechanisms": lambda: print(right_mechanisms.recorded()),
     "power": power.main,
     "runs to refute": runs_to_refute.main,
     "startup": startup.main,
@@ -95,7 +95,7 @@ def recorded() -> str:
     """What was measured on GPUs, by `gpu.py` and `vocabulary.py`."""
     parts = []
     words = set((HERE / "recorded").glob("*-words.json"))
-    for path in sorted(set((HERE / "recorded").glob("*.json")) - {audits.RECORD, right_kinds.RECORD} - words):
+    for path in sorted(set((HERE / "recorded").glob("*.json")) - {audits.RECORD, right_mechanisms.RECORD} - words):
         found = json.loads(path.read_text(encoding="utf-8"))
         lines = [
             f"{found['device']}, torch {found['torch']}. {found['agreeing']} counts compared with numpy's, all equal."

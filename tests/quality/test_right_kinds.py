@@ -1,6 +1,6 @@
 """Right mechanisms of many kinds are refuted at most as often as stated.
 
-The number of refutations is held against Bin(n, α). `python benchmarks/right_kinds.py` counts the same on all cores.
+The number of refutations is held against Bin(n, α). `python benchmarks/right_mechanisms.py` counts on all cores.
 """
 
 from __future__ import annotations
