@@ -149,7 +149,7 @@ def test_the_profile_is_kept_and_is_no_part_of_equality(monkeypatch: pytest.Monk
     assert verdict == refuted()
     assert verdict == replace(verdict, exact=replace(verdict.exact, profile=None))
     assert verdict != replace(verdict, reason="else")
-    monkeypatch.setattr("dpassay.evidence.verdict.analyse", lambda *_: pytest.fail("analysed again"))
+    monkeypatch.setattr("dpassay.exact.analysis.analyse", lambda *_: pytest.fail("analysed again"))
     assert verdict.profile is verdict.exact.profile
     assert "δ at every ε" in verdict.to_html()
     assert verdict.loss is not None
