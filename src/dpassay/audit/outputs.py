@@ -92,8 +92,6 @@ class Outputs:
     @cached_property
     def _vectors(self) -> list[Array | None]:
         rows = self.rows()
-        if self.only_text:
-            return [None] * len(rows)
         apart = self.apart or [None] * len(rows)
         return [once(known, _numbers_in, x) for x, known in zip(rows, apart, strict=True)]
 
@@ -124,10 +122,9 @@ class Outputs:
 
     @cached_property
     def _item_texts(self) -> list[str]:
-        if self.only_text:
-            return list(self.items)
         apart = self.apart or [None] * len(self.items)
-        return [once(known, _texts_in, x, known or {}) for x, known in zip(self.items, apart, strict=True)]
+        rows = () if self.only_text else zip(self.items, apart, strict=True)
+        return [once(known, _texts_in, x, known or {}) for x, known in rows] or list(self.items)
 
     @property
     def fractional(self) -> bool:
