@@ -183,9 +183,9 @@ def learn(
         if rule is not None and _clearly_better(rule, best):
             best, gained = rule, _gained(rule, sum(map(len, scores)), hypothesis)
     if custom is None and distributions is None and bits != "only" and len(everything) == 2:
-        runs, rule = sum(map(len, everything)), _of_rare_events(everything, tuple(inputs), hypothesis)
-        late = runs >= RARE_FROM and (best is None or best.expected_power < NOTHING_GAINED)
-        if rule is not None and _gained(rule, runs, hypothesis) > gained and (late or _clearly_better(rule, best)):
+        total, rule = sum(map(len, everything)), _of_rare_events(everything, tuple(inputs), hypothesis)
+        late = total >= RARE_FROM and (best is None or best.expected_power < NOTHING_GAINED)
+        if rule is not None and _gained(rule, total, hypothesis) > gained and (late or _clearly_better(rule, best)):
             best = rule
     return best
 

@@ -226,7 +226,7 @@ def _same(x: Any, y: Any) -> bool:
 
 def _holds_more(value: Any) -> bool:
     """Whether it is an object of a class that says nothing of its attributes by its repr."""
-    return hasattr(value, "__dict__") and type(value).__repr__ is object.__repr__
+    return hasattr(value, "__dict__") and getattr(type(value), "__repr__", None) is object.__repr__
 
 
 def _named(value: Any) -> str:
