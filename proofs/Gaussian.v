@@ -1,0 +1,61 @@
+(** * Gaussian noise satisfies no pure differential privacy
+
+    For every eps there is an interval that the larger input gives more than e^eps times as often.
+
+    Main theorem: [gaussian_no_pure_dp]. *)
+
+From Coquelicot Require Import Coquelicot.
+From Dpassay Require Import Prelude.
+
+Section Gaussian.
+Variable sigma : R.
+Hypothesis sigma_gt0 : 0 < sigma.
+
+Definition gaussian_density (x z : R) : R :=
+  / (sigma * sqrt (2 * PI)) * exp (- ((z - x) * (z - x)) / (2 * sigma * sigma)).
+
+Lemma density_gt0 x z : 0 < gaussian_density x z.
+Proof.
+  apply: Rmult_lt_0_compat; last exact: exp_pos.
+  apply: Rinv_0_lt_compat; apply: Rmult_lt_0_compat => //; apply: sqrt_lt_R0.
+  by have := PI_RGT_0; lra.
+Qed.
+
+Lemma density_continuous x z : continuous (gaussian_density x) z.
+Proof. by apply: (ex_derive_continuous (V := R_NormedModule)); rewrite /gaussian_density; auto_derive. Qed.
+
+Lemma density_integrable x l h : ex_RInt (gaussian_density x) l h.
+Proof. by apply: (ex_RInt_continuous (V := R_CompleteNormedModule)) => z _; apply: density_continuous. Qed.
+
+(** The loss at z is linear in z. *)
+Lemma gaussian_loss x y z :
+  gaussian_density x z = exp ((x - y) * (2 * z - x - y) / (2 * sigma * sigma)) * gaussian_density y z.
+Proof.
+  have swap e c g : e * (c * g) = c * (e * g) by ring.
+  rewrite /gaussian_density swap -exp_plus.
+  by congr (_ * exp _); field; lra.
+Qed.
+
+Theorem gaussian_no_pure_dp x y eps : y < x ->
+  exists l h, l < h /\ exp eps * RInt (gaussian_density y) l h < RInt (gaussian_density x) l h.
+Proof.
+  move=> yx; pose l := (2 * sigma * sigma * (Rabs eps + 1) / (x - y) + x + y) / 2.
+  have s2 : 0 < 2 * sigma * sigma by repeat apply: Rmult_lt_0_compat; lra.
+  exists l, (l + 1); split; first lra.
+  have loss z : l < z -> exp (eps + 1) * gaussian_density y z <= gaussian_density x z.
+    move=> lz; rewrite (gaussian_loss x y); apply: Rmult_le_compat_r; first by apply: Rlt_le; apply: density_gt0.
+    apply: exp_le; apply: (Rle_trans _ (Rabs eps + 1)); first by have := Rle_abs eps; lra.
+    apply: (Rmult_le_reg_r (2 * sigma * sigma)) => //.
+    have -> : (x - y) * (2 * z - x - y) / (2 * sigma * sigma) * (2 * sigma * sigma) = (x - y) * (2 * z - x - y).
+      by field; lra.
+    apply: (Rle_trans _ ((x - y) * (2 * l - x - y))); last by nra.
+    by rewrite /l; apply: Req_le; field; lra.
+  have positive : 0 < RInt (gaussian_density y) l (l + 1).
+    apply: RInt_gt_0 => [|z _|z _]; [lra | exact: density_gt0 | exact: density_continuous].
+  apply: (Rlt_le_trans _ (exp (eps + 1) * RInt (gaussian_density y) l (l + 1))).
+    by apply: Rmult_lt_compat_r => //; apply: exp_increasing; lra.
+  rewrite -[X in X <= _](RInt_scal (V := R_CompleteNormedModule)); last exact: density_integrable.
+  apply: RInt_le; [lra | | exact: density_integrable | by move=> z [lz _]; apply: loss].
+  by apply: (ex_RInt_scal (V := R_NormedModule)); apply: density_integrable.
+Qed.
+End Gaussian.
