@@ -89,3 +89,30 @@ Qed.
 Corollary group_privacy_pure (X : Type) (T : finType) eps (near : X -> X -> Prop) (M : X -> dist T) k :
   dp eps 0 near M -> dp (INR k * eps) 0 (steps near k) M.
 Proof. by move=> /(@group_privacy _ _ _ _ _ _ k); rewrite Rmult_0_l. Qed.
+
+(** ** Independent repetitions *)
+
+Section Product.
+Variable n : nat.
+Variable T : finType.
+
+Definition product_mass (P : 'I_n -> dist T) (t : {ffun 'I_n -> T}) : R := \prod_i P i (t i).
+
+Lemma product_ge0 P t : 0 <= product_mass P t.
+Proof. by apply: prod_ge0 => i; apply: mass_ge0. Qed.
+
+Lemma product_sum P : \sum_t product_mass P t = 1.
+Proof. by rewrite /product_mass -(bigA_distr_bigA (fun i t => P i t)) big1 // => i _; apply: mass_sum. Qed.
+
+(** n mechanisms that do not depend on one another. *)
+Definition product (P : 'I_n -> dist T) : dist [finType of {ffun 'I_n -> T}] := Dist (product_ge0 P) (product_sum P).
+
+(** n times the same guarantee: n times eps.  Each step may have inputs of its own. *)
+Theorem repeated_pure eps (P Q : 'I_n -> dist T) :
+  (forall i, close eps 0 (P i) (Q i)) -> close (INR n * eps) 0 (product P) (product Q).
+Proof.
+  move=> closePQ; apply/pure_pointwise => t; rewrite -sum_const -exp_sum /= /product_mass -big_split.
+  apply: prod_le => i; split; first exact: mass_ge0.
+  exact: (pure_pointwise eps (P i) (Q i)).1 (closePQ i) (t i).
+Qed.
+End Product.

@@ -17,8 +17,9 @@ Definition in_l1 (C : R) x : Prop := \sum_i Rabs (x i) <= C.
 Definition in_l2 (C : R) x : Prop := \sum_i (x i * x i) <= C * C.
 Definition in_cube (l h : R) x : Prop := forall i, l <= x i <= h.
 
-(** Vectors that are shifted and scaled to span 0 to 1, as DPNR does. *)
-Definition minmax x : Prop := in_cube 0 1 x /\ (exists i, x i = 0) /\ (exists i, x i = 1).
+(** Vectors that are shifted and scaled to span 0 to 1, as DPNR does; a constant vector becomes zeros. *)
+Definition minmax x : Prop :=
+  in_cube 0 1 x /\ (((exists i, x i = 0) /\ (exists i, x i = 1)) \/ forall i, x i = 0).
 
 Lemma abs_sqr (d : R) : Rabs d * Rabs d = d * d.
 Proof. by rewrite -Rabs_mult Rabs_right //; apply: Rle_ge; apply: Rle_0_sqr. Qed.
@@ -110,15 +111,11 @@ Proof. by move=> [bx _] [by_ _]; have := cube_upper bx by_; rewrite Rminus_0_r R
 Theorem minmax_pair (j k : I) : j != k ->
   minmax (axis 1 j) /\ minmax (fun i => 1 - axis 1 j i) /\ l1 (axis 1 j) (fun i => 1 - axis 1 j i) = n.
 Proof.
-  move=> neq; rewrite /minmax /in_cube /axis; repeat split.
-  - by case: eqP; lra.
-  - by case: eqP; lra.
-  - by exists k; rewrite eq_sym (negbTE neq).
-  - by exists j; rewrite eqxx.
-  - by case: eqP; lra.
-  - by case: eqP; lra.
-  - by exists j; rewrite eqxx; lra.
-  - by exists k; rewrite eq_sym (negbTE neq); lra.
+  move=> neq; rewrite /minmax /in_cube /axis; split; [|split].
+  - split; first by move=> i; case: eqP; lra.
+    by left; split; [exists k; rewrite eq_sym (negbTE neq) | exists j; rewrite eqxx].
+  - split; first by move=> i; case: eqP; lra.
+    by left; split; [exists j; rewrite eqxx; lra | exists k; rewrite eq_sym (negbTE neq); lra].
   - rewrite /l1 -(Rmult_1_r n) -sum_const_all; apply: eq_bigr => i _.
     by case: eqP => _; rewrite /Rabs; case: Rcase_abs => ?; lra.
 Qed.

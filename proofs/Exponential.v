@@ -4,7 +4,8 @@
     the case r = 1/T.
 
     Main theorems: [exponential_spread] (r times the spread of the change of scores), [exponential_linf] (2 r D),
-    [exponential_monotone] (r D), [exponential_cube] (scores in an interval), [exponential_cube_attained]. *)
+    [exponential_monotone] (r D), [exponential_cube] (scores in an interval), [exponential_cube_best] and
+    [exponential_cube_attained] (its exact loss), [exponential_unbounded]. *)
 
 From Dpassay Require Import Prelude Finite.
 
@@ -156,3 +157,41 @@ Proof.
   by field; repeat split; nra.
 Qed.
 End Exponential.
+
+(** Scores without a bound: no eps holds. *)
+Theorem exponential_unbounded (T : finType) r (nonempty : (0 < #|T|)%nat) eps : (1 < #|T|)%nat -> 0 < r ->
+  ~ dp eps 0 any_two (exponential nonempty r).
+Proof.
+  move=> k1 r0 dpM; have /card_gt0P [a _] := nonempty.
+  (* With one score ahead by w, the output a is certain but for (k-1) e^(-rw); with that score far behind it is rare. *)
+  pose w := (Rabs eps + ln (INR #|T|) + 1) / r.
+  have kk : 2 <= INR #|T| by apply: (le_INR 2); apply/leP.
+  have lnk : 0 < ln (INR #|T|) by rewrite -ln_1; apply: ln_increasing; lra.
+  have a0 := Rabs_pos eps; have le_abs := Rle_abs eps.
+  have rw : r * w = Rabs eps + ln (INR #|T|) + 1 by rewrite /w; field; lra.
+  pose u (s : T) := if s == a then w else 0; pose v (s : T) := if s == a then 0 else w.
+  have := (pure_pointwise eps _ _).1 (dpM u v I) a; rewrite /= !choice_inverse //.
+  have -> : \big[Rplus/0]_(s | s != a) exp (r * (u s - u a)) = (INR #|T| - 1) * exp (- (r * w)).
+    rewrite -(others nonempty a); apply: eq_bigr => s /negbTE neq.
+    by rewrite /u neq eqxx; congr exp; ring.
+  have -> : \big[Rplus/0]_(s | s != a) exp (r * (v s - v a)) = (INR #|T| - 1) * exp (r * w).
+    rewrite -(others nonempty a); apply: eq_bigr => s /negbTE neq.
+    by rewrite /v neq eqxx; congr exp; ring.
+  have big : exp eps * INR #|T| < exp (r * w).
+    rewrite -{1}(exp_ln (INR #|T|)); last lra.
+    by rewrite -exp_plus; apply: exp_increasing; lra.
+  have inv : exp (- (r * w)) * exp (r * w) = 1 by rewrite -exp_plus Rplus_opp_l exp_0.
+  have e0 := exp_pos (r * w); have i0 := exp_pos (- (r * w)); have eps0 := exp_pos eps.
+  have small : exp (- (r * w)) < 1 by rewrite -exp_0; apply: exp_increasing; lra.
+  move=> le.
+  have := Rmult_le_compat_r (1 + (INR #|T| - 1) * exp (- (r * w))) _ _ ltac:(nra) le.
+  rewrite Rinv_l; last by nra.
+  have d0 : 0 < 1 + (INR #|T| - 1) * exp (r * w) by nra.
+  move=> le'; have := Rmult_le_compat_r _ _ _ (Rlt_le _ _ d0) le'.
+  have -> : exp eps * / (1 + (INR #|T| - 1) * exp (r * w)) * (1 + (INR #|T| - 1) * exp (- (r * w))) *
+            (1 + (INR #|T| - 1) * exp (r * w)) = exp eps * (1 + (INR #|T| - 1) * exp (- (r * w))) by field; lra.
+  have : exp (r * w) <= (INR #|T| - 1) * exp (r * w) by nra.
+  have : exp eps * (1 + (INR #|T| - 1) * exp (- (r * w))) <= exp eps * INR #|T|.
+    by apply: Rmult_le_compat_l; nra.
+  lra.
+Qed.
