@@ -19,8 +19,9 @@ Proof. by move=> n0; rewrite card_ord INR_Z. Qed.
 
 Ltac sizes := rewrite ?card_ord ?INR_Z //; try lia.
 Ltac count := by rewrite ?card_ord; apply/ltP; lia.
-Ltac tie := apply: Req_le; field; repeat split; try lra; try interval.
+Ltac tie := apply: Req_le; field; repeat split; try lra; try interval with (i_prec 90).
 Ltac number := sizes; first [ lra | interval with (i_prec 220) | by tie ].
+Ltac side := first [ count | number ].
 
 (** ** Laplace noise *)
 
@@ -175,6 +176,27 @@ Proof.
   have : fall p q <= a by rewrite /fall; apply: Rmax_lub; apply: one; lra.
   have : rise p q <= c by rewrite /rise; apply: Rmax_lub; apply: one; lra.
   lra.
+Qed.
+
+(** The odds of both bits together. *)
+Lemma one_hot_odds : (1 < n)%nat -> 0 <= eps -> q <= p -> p * (1 - q) <= exp eps * (q * (1 - p)) ->
+  dp eps 0 any_two (fun j => equal_bits p01 q01 (one_hot (n := n) j)).
+Proof.
+  move=> n1 e0 qp odds; apply/one_hot_exact => //.
+  have small x y : 0 < x -> x <= y -> ln (x / y) <= 0.
+    move=> x0 xy; rewrite -ln_1; apply: ln_mono; first by apply: Rdiv_lt_0_compat; lra.
+    by apply: (Rmult_le_reg_r y); [lra | rewrite /Rdiv Rmult_assoc Rinv_l; lra].
+  have large x y : 0 < x -> x <= y -> 0 <= ln (y / x).
+    move=> x0 xy; rewrite -ln_1; apply: ln_mono; first lra.
+    by apply: (Rmult_le_reg_r x); [lra | rewrite /Rdiv Rmult_assoc Rinv_l; lra].
+  rewrite /fall /rise Rmax_left; last first.
+    by apply: (Rle_trans _ 0); [apply: small; lra | apply: large; lra].
+  rewrite Rmax_right; last by apply: (Rle_trans _ 0); [apply: small; lra | apply: large; lra].
+  rewrite -ln_mult; try by apply: Rdiv_lt_0_compat; lra.
+  apply/ln_le_exp; first by apply: Rmult_lt_0_compat; apply: Rdiv_lt_0_compat; lra.
+  have d0 : 0 < q * (1 - p) by apply: Rmult_lt_0_compat; lra.
+  apply: (Rmult_le_reg_r (q * (1 - p))) => //.
+  by have -> : p / q * ((1 - q) / (1 - p)) * (q * (1 - p)) = p * (1 - q) by field; lra.
 Qed.
 End OneHotClaims.
 

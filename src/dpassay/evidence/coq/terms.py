@@ -1,0 +1,144 @@
+"""The text of a pipeline as stages whose arguments are terms of Coq, with all rational parts computed exactly."""
+
+import ast
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpassay.errors import InputError
+
+_LARGEST_EXPONENT = 1_000
+
+
+class Unsupported(InputError):
+    """A claim that no theorem of the folder `proofs` speaks about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A real number: as Coq writes it, exactly if it is rational, and approximately."""
+
+    text: str
+    exact: Fraction | None
+    about: float
+
+    @classmethod
+    def of(cls, value: Fraction | int) -> "Term":
+        """A rational number.
+
+        >>> Term.of(Fraction(-1, 20)).text
+        '(- 1 / 20)'
+        """
+        value = Fraction(value)
+        sign, size = "- " if value < 0 else "", abs(value)
+        text = f"{size.numerator}" if size.denominator == 1 else f"{size.numerator} / {size.denominator}"
+        return cls(text if text.isdigit() and not sign else f"({sign}{text})", value, float(value))
+
+    def whole(self, what: str) -> int:
+        """A number of coordinates, categories, bits or steps."""
+        if self.exact is None or self.exact.denominator != 1 or self.exact < 1:
+            raise Unsupported(f"{what} must be a whole number for Coq, got {self.text}")
+        return int(self.exact)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage of a pipeline's text: its name, words such as l2, and numbers."""
+
+    name: str
+    words: tuple[str, ...]
+    numbers: tuple[Term, ...]
+
+
+def read_stages(text: str, values: Mapping[str, Fraction]) -> list[Stage]:
+    """The stages of a text.
+
+    >>> stages = read_stages("clip(l2, C) | laplace(2*C/eps)", {"C": Fraction(3), "eps": Fraction(1, 2)})
+    >>> [(stage.name, stage.words, [n.text for n in stage.numbers]) for stage in stages]
+    [('clip', ('l2',), ['3']), ('laplace', (), ['12'])]
+    """
+    source = re.sub(r"(?<![A-Za-z0-9_.])(?=[A-Za-z_])", "_", " ".join(text.split()).replace("^", "**"))
+    try:
+        tree, nodes = ast.parse(source, mode="eval").body, []
+    except SyntaxError as error:
+        raise Unsupported(f"the pipeline's text cannot be read: {error.msg}") from None
+    while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.BitOr):
+        nodes.append(tree.right)
+        tree = tree.left
+    reader = _Reader(source, values)
+    return [reader.stage(node) for node in [tree, *reversed(nodes)]]
+
+
+class _Reader:
+    def __init__(self, source: str, values: Mapping[str, Fraction]) -> None:
+        self.source, self.values = source, values
+
+    def stage(self, node: ast.expr) -> Stage:
+        if isinstance(node, ast.Name):
+            return Stage(node.id[1:], (), ())
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.keywords:
+            raise Unsupported(f"cannot be read for Coq: {ast.unparse(node)}")
+        words = [a.id[1:] for a in node.args if isinstance(a, ast.Name) and a.id[1:] not in self.values]
+        words = [word for word in words if word != "pi"]
+        numbers = [a for a in node.args if not (isinstance(a, ast.Name) and a.id[1:] in words)]
+        return Stage(node.func.id[1:], tuple(words), tuple(self.term(a) for a in numbers))
+
+    def term(self, node: ast.expr) -> Term:
+        match node:
+            case ast.Constant():
+                return Term.of(Fraction(ast.get_source_segment(self.source, node) or "0"))
+            case ast.Name(id="_pi"):
+                return Term("PI", None, math.pi)
+            case ast.Name(id=name) if name[1:] in self.values:
+                return Term.of(self.values[name[1:]])
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return _combined(ast.Sub(), Term.of(0), self.term(operand))
+            case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+                return self.term(operand)
+            case ast.BinOp(left=left, op=op, right=right):
+                return _combined(op, self.term(left), self.term(right))
+            case ast.Call(func=ast.Name(id=function), args=[argument], keywords=[]):
+                return _applied(function[1:], self.term(argument))
+        raise Unsupported(f"cannot be written in Coq: {ast.unparse(node).replace('_', '')}")
+
+
+def _combined(op: ast.operator, a: Term, b: Term) -> Term:
+    if isinstance(op, ast.Div) and b.about == 0:
+        raise Unsupported(f"a division by zero: {a.text} / {b.text}")
+    if isinstance(op, ast.Pow):
+        return _power(a, b)
+    sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}.get(type(op))
+    if sign is None:
+        raise Unsupported("a formula for Coq has only + - * / ^")
+    x, y = (a.about, b.about) if a.exact is None or b.exact is None else (a.exact, b.exact)
+    value = {"+": lambda: x + y, "-": lambda: x - y, "*": lambda: x * y, "/": lambda: x / y}[sign]()
+    if isinstance(value, Fraction):
+        return Term.of(value)
+    return Term(f"({a.text} {sign} {b.text})", None, float(value))
+
+
+def _power(a: Term, b: Term) -> Term:
+    if b.exact is None or b.exact.denominator != 1 or abs(b.exact) > _LARGEST_EXPONENT:
+        raise Unsupported(f"an exponent must be a whole number for Coq, got {b.text}")
+    size = abs(int(b.exact))
+    if a.exact is not None:
+        return Term.of(a.exact ** int(b.exact))
+    power = f"{a.text} ^ {size}"
+    return Term(f"({power})" if b.exact >= 0 else f"(/ {power})", None, a.about ** int(b.exact))
+
+
+def _applied(function: str, a: Term) -> Term:
+    if function == "sqrt" and a.exact is not None and a.exact >= 0:
+        root = Fraction(math.isqrt(a.exact.numerator), math.isqrt(a.exact.denominator))
+        if root * root == a.exact:
+            return Term.of(root)
+    known = {"exp": math.exp, "ln": math.log, "sqrt": math.sqrt}
+    if function not in known:
+        raise Unsupported(f"the function {function} is not known in Coq")
+    try:
+        about = known[function](a.about)
+    except (ValueError, OverflowError):
+        raise Unsupported(f"{function}({a.text}) is no number, or too large") from None
+    return Term(f"({function} {a.text})", None, about)
