@@ -50,6 +50,10 @@ Delta = Annotated[str | None, typer.Option("--delta", "-d", help="Check every cl
 From = Annotated[Path | None, typer.Option("--from", help="Check the .toml claims in this folder instead.")]
 Figure = Annotated[Path | None, typer.Option(help="Plot claimed and true epsilon (.svg, .pdf or .png).")]
 Pages = Annotated[Path | None, typer.Option(help="Write one Markdown page per published system into this folder.")]
+Coq = Annotated[
+    Path | None,
+    typer.Option("--coq", help="Write the verdicts that Coq can check into this folder, a file per system."),
+]
 Sample = Annotated[bool, typer.Option("--sample", help="Also run each claim in a small dimension; both must agree.")]
 Latex = Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs, amssymb).")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")]
@@ -70,6 +74,7 @@ def gallery(
     figure: Figure = None,
     html: Page = None,
     pages: Pages = None,
+    coq: Coq = None,
     sarif: Sarif = None,
     junit: Junit = None,
     annotations: Annotate = False,
@@ -97,8 +102,9 @@ def gallery(
         raise InputError("give one of --json, --latex and --markdown")
     if delta is not None and sample:
         raise InputError("--sample runs each claim at its own delta: leave out --delta")
-    if pages is not None and (only or folder is not None):
-        raise InputError("--pages writes all published systems: leave out --only and --from")
+    for option, given in (("--pages", pages), ("--coq", coq)):
+        if given is not None and (only or folder is not None or delta is not None):
+            raise InputError(f"{option} writes all published systems: leave out --only, --from and --delta")
     check_alpha(alpha)
     if figure is not None:
         check_suffix(figure)
@@ -106,7 +112,7 @@ def gallery(
     reports = Reports(sarif, junit, annotations)
     with reports.of_failures("gallery"):
         chosen, files = _chosen(only, folder)
-    for path in (figure, html, pages):
+    for path in (figure, html, pages, coq):
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
     check_writable(figure, html)
@@ -118,7 +124,7 @@ def gallery(
         share = alpha / len(chosen)  # one error probability for all of them
         tried, stopped = _each(chosen, "running", lambda claim: _try(claim, seed, share), "was not run")
     if not stopped:
-        _write(verdicts, figure, html, pages)
+        _write(verdicts, figure, html, pages, coq)
         _report(verdicts, reports, files, **how)
     if as_json:
         print_json(_as_data(verdicts, {claim.name: both for claim, both in tried} if sample else None))
@@ -135,7 +141,13 @@ def gallery(
     _alarm(verdicts, tried, folder is not None, **how)
 
 
-def _write(verdicts: list[tuple[Claim, Verdict]], figure: Path | None, html: Path | None, pages: Path | None) -> None:
+def _write(
+    verdicts: list[tuple[Claim, Verdict]],
+    figure: Path | None,
+    html: Path | None,
+    pages: Path | None,
+    coq: Path | None,
+) -> None:
     """The requested files."""
     if figure is not None:
         from dpassay.report.gallery import draw
@@ -152,6 +164,12 @@ def _write(verdicts: list[tuple[Claim, Verdict]], figure: Path | None, html: Pat
         with working("writing pages"):
             written = write_pages(pages)
         note(f"{written} pages written into {pages}")
+    if coq is not None:
+        from dpassay.report.coq import write_modules
+
+        with working("writing certificates"):
+            written = write_modules(coq, {claim.name: verdict for claim, verdict in verdicts})
+        note(f"{written} files written into {coq}")
 
 
 def _report(verdicts: list[tuple[Claim, Verdict]], reports: Reports, files: dict[str, Path], **how: bool) -> None:

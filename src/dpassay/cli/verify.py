@@ -13,7 +13,9 @@ from dpassay.cli.common import (
     Interpreter,
     Python,
     Url,
+    check_writable,
     close,
+    note,
     print_json,
     working,
 )
@@ -33,6 +35,10 @@ def verify(
     url: Url = None,
     model: RewriterName = None,
     vocabulary: Annotated[Path | None, typer.Option(help="The vocabulary that a certificate is about.")] = None,
+    coq: Annotated[
+        Path | None,
+        typer.Option("--coq", help="Write a certificate that holds as a file that Coq checks; see proofs/README.md."),
+    ] = None,
     time_limit: Annotated[
         float | None,
         typer.Option(help="Seconds that an answer (default: 30) or a run of traced code (default: 60) may take."),
@@ -61,12 +67,15 @@ def verify(
       dpassay verify lines.json --command './noisy.sh' --lines
       dpassay verify text.json --model models/atis
       dpassay verify santext.json --vocabulary glove.txt
+      dpassay verify adept.json --coq adept.v; coqc -Q proofs Dpassay adept.v
       dpassay verify trace.json --python mymodule:encode
     """
     result: Any
     kind = _kind(file)
     if interpreter is not None and kind != "trace":
         raise InputError("--interpreter is for the code of a saved trace: leave it out")
+    if coq is not None and kind != "certificate":
+        raise InputError("--coq is for certificates: an audit or a trace rests on samples, which Coq cannot check")
     if kind == "trace":
         result = _replayed_trace(
             file,
@@ -115,7 +124,18 @@ def verify(
         name = "" if result.claim in ("", "pipeline") else f" {result.claim}"
         said = harmless(f"the claim{name} is {word}")
         print(f"The {kind} holds: {said}." if result.ok else f"The {kind} does not hold. It says that {said}.")
+    if coq is not None and result.ok:
+        _write_coq(file, coq)
     raise typer.Exit(0 if result.ok else 1)
+
+
+def _write_coq(file: Path, coq: Path) -> None:
+    from dpassay.core.files import write_whole
+    from dpassay.evidence.coq import coq_file
+
+    check_writable(coq)
+    write_whole(coq, coq_file(file))
+    note(f"{coq} written; to check it: coqc -Q proofs Dpassay {coq}")
 
 
 def _replayed_trace(

@@ -7,6 +7,6 @@ that is written here has to be trusted: a reader compares the statement with the
 
 from dpassay.evidence.coq.statements import Claim, statement
 from dpassay.evidence.coq.terms import Unsupported
-from dpassay.evidence.coq.writing import coq_file
+from dpassay.evidence.coq.writing import coq_file, coq_modules
 
-__all__ = ["Claim", "Unsupported", "coq_file", "statement"]
+__all__ = ["Claim", "Unsupported", "coq_file", "coq_modules", "statement"]

@@ -7,7 +7,6 @@ from fractions import Fraction
 from dpassay.evidence.coq.terms import Stage, Term, Unsupported
 
 
-
 @dataclass(frozen=True)
 class Claim:
     """What a certificate claims, with exact numbers."""
@@ -104,11 +103,12 @@ def _near(claim: Claim, stages: list[Stage]) -> tuple[str, str]:
     if first.name == "rows":
         low, high = (n.text for n in stages[1].numbers)
         return f"(rows {low} {high})", "apply: exact_rows; side"
-    region, exact = {
-        "clip": lambda: _ball(first),
-        "clamp": lambda: (f"(in_cube {first.numbers[0].text} {first.numbers[1].text})", "exact_on_cube"),
-        "minmax": lambda: (f"(@minmax ({claim.index}))", "exact_on_minmax"),
-    }[first.name]()
+    if first.name == "clip":
+        region, exact = _ball(first)
+    elif first.name == "clamp":
+        region, exact = f"(in_cube {first.numbers[0].text} {first.numbers[1].text})", "exact_on_cube"
+    else:
+        region, exact = f"(@minmax ({claim.index}))", "exact_on_minmax"
     if first.name == "minmax" and dim < 2:
         raise Unsupported("min-max scaling of one coordinate has no pair of vectors")
     if claim.neighbours in ("any", "word"):
@@ -132,7 +132,9 @@ def _counts(claim: Claim, stages: list[Stage]) -> list[str]:
     distance, scale = stages[0].numbers[0].text, stages[1].numbers[0].text
     says = f"forall near : ({claim.index} -> R) -> ({claim.index} -> R) -> Prop,"
     says += f"\n  (forall x y, near x y -> l1 x y <= {distance}) -> laplace_private {scale} {claim.eps} near"
-    return _verdict(claim, says, f"by move=> near within; apply: (proven_within (D := {distance})); [number | | number].")
+    return _verdict(
+        claim, says, f"by move=> near within; apply: (proven_within (D := {distance})); [number | | number]."
+    )
 
 
 def _dropout(claim: Claim, stages: list[Stage]) -> list[str]:

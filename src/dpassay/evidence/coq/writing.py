@@ -1,7 +1,9 @@
 """The file that Coq checks: a comment with the claim, the import, the statements, and what they assume."""
 
 import json
+import re
 import textwrap
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,24 +21,50 @@ def coq_file(source: str | Path | dict[str, Any]) -> str:
     Theorem verdict : ~ laplace_private (I := index 32) 2 1 (both (in_l2 1)).
     """
     data = source if isinstance(source, dict) else json.loads(Path(source).read_text(encoding="utf-8"))
+    body = _body(data)  # refuses other files
+    return f"{_heading(data)}\n\nFrom Dpassay Require Import Certificate.\n\n{body}\n"
+
+
+def coq_modules(title: str, certificates: Mapping[str, dict[str, Any]]) -> str:
+    """Several certificates in one file, each in a module of its name; those that Coq cannot check are left out.
+
+    The text is empty if none can be checked.
+    """
+    modules = []
+    for name, data in certificates.items():
+        try:
+            body = _body(data)
+        except Unsupported:
+            continue
+        module = module_name(name)
+        modules.append(f"{_heading(data)}\n\nModule {module}.\n{body}\nEnd {module}.\n")
+    if not modules:
+        return ""
+    top = f"(** * {_comment(title)}: claims as published *)\n\nFrom Dpassay Require Import Certificate.\n"
+    return "\n".join([top, *modules])
+
+
+def module_name(name: str) -> str:
+    """A claim's name as Coq's.
+
+    >>> module_name("adept-l1")
+    'adept_l1'
+    """
+    return re.sub(r"[^A-Za-z0-9_]", "_", name)
+
+
+def _body(data: dict[str, Any]) -> str:
     if data.get("schema") != "dpassay/certificate/2":
         raise Unsupported("only certificates of pipelines can be written for Coq, not those about words")
-    claim = _claim(data)
-    written = statement(claim)
+    return "\n".join(statement(_claim(data)))
+
+
+def _heading(data: dict[str, Any]) -> str:
+    """A comment with the claim as the certificate states it."""
     step = data["steps"][0]
-    about = f"{step['name'] or 'pipeline'}: {claim.verdict}. {step['source']}".strip()
-    heading = "\n".join(f"    {line}" for line in textwrap.wrap(_comment(about), 112)).strip()
-    lines = [
-        f"(** * {heading}",
-        "",
-        f"    {_comment(step['pipeline'])}",
-        f"    {_comment(_numbers(step))} *)",
-        "",
-        "From Dpassay Require Import Certificate.",
-        "",
-        *written,
-    ]
-    return "\n".join(lines) + "\n"
+    about = f"{step['name'] or 'pipeline'}: {data['verdict']}. {step['source']}".strip()
+    wrapped = "\n    ".join(textwrap.wrap(_comment(about), 112))
+    return f"(** ** {wrapped}\n\n    {_comment(step['pipeline'])}\n    {_comment(_numbers(step))} *)"
 
 
 def _claim(data: dict[str, Any]) -> Claim:

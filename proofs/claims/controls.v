@@ -1,0 +1,34 @@
+(** * Copying and coin flips: claims as published *)
+
+From Dpassay Require Import Certificate.
+
+(** ** copy: refuted. a control of Habernal, How reparametrization trick broke differentially-private text
+    representation learning, ACL 2022, section 5
+
+    encode | decode
+    dim 32, neighbours any, epsilon 10.0 *)
+
+Module copy.
+Definition first : index 32 := Ordinal (ltac:(apply/ltP; lia) : (0 < Z.to_nat 32)%nat).
+
+Theorem verdict : ~ fixed_private (fun x : index 32 -> R => x) 10 (both (in_cube (I := index 32) 0 1)).
+Proof.
+  apply: (no_noise_refuted (A := fun v => if Rlt_dec 0 (v first) then true else false) (x := fun _ => 1) (y := fun _ => 0)); [by split=> i; lra | |]; rewrite /=; case: Rlt_dec => // ?; lra.
+Qed.
+End copy.
+
+(** ** coin-flip: proven. a control of Habernal, How reparametrization trick broke differentially-private text
+    representation learning, ACL 2022, section 5
+
+    category(2) | flip(1/2)
+    dim 1, neighbours any, epsilon 0.0 *)
+
+Module coin_flip.
+Lemma two : (1 < #|index 2|)%nat. Proof. count. Qed.
+Lemma p01 : 0 <= (1 / 2) <= 1. Proof. split; number. Qed.
+
+Theorem verdict : forall (X : Type) (hash : X -> index 2), dp 0 0 any_two (after_hash two p01 hash).
+Proof.
+  apply: response_proven; number.
+Qed.
+End coin_flip.

@@ -1,0 +1,96 @@
+(** * Post-processing, groups, composition: claims as published *)
+
+From Dpassay Require Import Certificate.
+
+(** ** post-processing: proven. Dwork and Roth, The algorithmic foundations of differential privacy, 2014, Proposition
+    2.1
+
+    query(l1, 1) | laplace(1/eps) | round | decode
+    dim 1, neighbours query, epsilon 1.0 *)
+
+Module post_processing.
+Theorem verdict : laplace_private (I := index 1) 1 1 (l1_near 1).
+Proof.
+  eapply proven_by; [by apply: exact_for_l1_query; side | number].
+Qed.
+
+Theorem epsilon : true_epsilon (I := index 1) 1 (l1_near 1)
+  (999999999999 / 1000000000000)
+  1.
+Proof.
+  eexists; split; [by apply: exact_for_l1_query; side | split; number].
+Qed.
+End post_processing.
+
+(** ** composition: proven. Dwork and Roth, The algorithmic foundations of differential privacy, 2014, Theorem 3.16
+
+    query(l1, 1) | repeat(k) | laplace(k/eps)
+    k 10.0, dim 1, neighbours query, epsilon 1.0 *)
+
+Module composition.
+Theorem verdict : laplace_private (I := [finType of index 10 * index 1]) 10 1 (copies (T := Z.to_nat 10) (l1_near 1)).
+Proof.
+  eapply proven_by; [by apply: exact_copies; [number | count | by apply: exact_for_l1_query; side] | number].
+Qed.
+
+Theorem epsilon : true_epsilon (I := [finType of index 10 * index 1]) 10 (copies (T := Z.to_nat 10) (l1_near 1))
+  (999999999999 / 1000000000000)
+  1.
+Proof.
+  eexists; split; [by apply: exact_copies; [number | count | by apply: exact_for_l1_query; side] | split; number].
+Qed.
+End composition.
+
+(** ** parallel-counts: proven. McSherry, Privacy integrated queries, SIGMOD 2009, Theorem 4
+
+    counts(l1, 1) | laplace(1/eps)
+    dim 768, neighbours add-remove-record, epsilon 1.0 *)
+
+Module parallel_counts.
+Theorem verdict : forall near : (index 768 -> R) -> (index 768 -> R) -> Prop,
+  (forall x y, near x y -> l1 x y <= 1) -> laplace_private 1 1 near.
+Proof.
+  by move=> near within; apply: (proven_within (D := 1)); [number | | number].
+Qed.
+End parallel_counts.
+
+(** ** parallel-vector: refuted. the argument that Lai et al., User-entity differential privacy in learning natural
+    language models, 2022, appendix refutes for the k elements of one embedding
+
+    clamp(0, 1) | laplace(1/eps)
+    dim 768, neighbours any, epsilon 1.0 *)
+
+Module parallel_vector.
+Theorem verdict : ~ laplace_private (I := index 768) 1 1 (both (in_cube 0 1)).
+Proof.
+  eapply refuted_by; [by apply: exact_on_cube; side | number].
+Qed.
+
+Theorem epsilon : true_epsilon (I := index 768) 1 (both (in_cube 0 1))
+  (767999999999999 / 1000000000000)
+  768.
+Proof.
+  eexists; split; [by apply: exact_on_cube; side | split; number].
+Qed.
+End parallel_vector.
+
+(** ** vector-composition: proven. Dwork and Roth, The algorithmic foundations of differential privacy, 2014, Theorem
+    3.16, as Lai et al., User-entity differential privacy in learning natural language models, 2022, appendix
+    applies it
+
+    clamp(0, 1) | laplace(dim/eps)
+    dim 768, neighbours any, epsilon 1.0 *)
+
+Module vector_composition.
+Theorem verdict : laplace_private (I := index 768) 768 1 (both (in_cube 0 1)).
+Proof.
+  eapply proven_by; [by apply: exact_on_cube; side | number].
+Qed.
+
+Theorem epsilon : true_epsilon (I := index 768) 768 (both (in_cube 0 1))
+  (999999999999 / 1000000000000)
+  1.
+Proof.
+  eexists; split; [by apply: exact_on_cube; side | split; number].
+Qed.
+End vector_composition.
