@@ -1,9 +1,10 @@
 # make demo       every published claim with its verdict, and a report to open
 # make test       the checks and tests that CI runs, long tests in their reduced form (tests/README.md)
 # make test-all   the same with every test in full
+# make proofs     the theorems and the published claims, checked by Coq (proofs/README.md says what to install)
 # make docs       the documentation as a site, in out/site: open out/site/index.html
 # make bench      all benchmarks, about ten minutes: writes docs/benchmarks.md
-# All build .venv from nothing; they need Python >= 3.11 and its pip, no more.
+# All but proofs build .venv from nothing; they need Python >= 3.11 and its pip, no more.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -13,7 +14,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
 # Torch cannot be copied once it uses a GPU.
 TRACES := tests/unit/trace tests/quality
 
-.PHONY: demo test test-all check docs bench clean
+.PHONY: demo test test-all check proofs docs bench clean
 
 demo: .venv/runtime
 	$(BIN)/dpassay gallery --figure out/gallery.svg --html out/gallery.html
@@ -30,6 +31,10 @@ check: .venv/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	MYPY_NUM_WORKERS=2 $(BIN)/mypy
+
+proofs:
+	@command -v coqc >/dev/null || { echo "make proofs needs Coq: see proofs/README.md"; exit 1; }
+	$(MAKE) --no-print-directory -C proofs
 
 docs: .venv/docs
 	DPASSAY_RUN_NOTEBOOKS=1 $(BIN)/python -m sphinx -q -W --keep-going docs out/site
