@@ -6,7 +6,7 @@
 
 From Coquelicot Require Export Coquelicot.
 From Interval Require Export Tactic.
-From Dpassay Require Export Prelude Finite Composition RandomizedResponse Bits Exponential Sampling.
+From Dpassay Require Export Prelude Finite Composition RandomizedResponse Bits Exponential Sampling NoNoise.
 From Dpassay Require Export Laplace LaplaceVector Diameters Regions Dptext.
 
 (** ** Numbers *)
@@ -218,13 +218,3 @@ Proof.
   move=> r0 le u v near; apply: (@close_weaken _ (INR n * (2 * rate * w)) _ 0); [done | lra |].
   by apply: repeated_pure => i; apply: (exponential_cube nonempty r0 (Rle_refl _)).
 Qed.
-
-(** ** No noise *)
-
-(** eps-DP of a mechanism without randomness: every event has probability 0 or 1. *)
-Definition fixed_private (X V : Type) (f : X -> V) (eps : R) (near : X -> X -> Prop) : Prop :=
-  forall x y, near x y -> forall A : V -> bool, (if A (f x) then 1 else 0) <= exp eps * (if A (f y) then 1 else 0).
-
-Lemma no_noise_refuted (X V : Type) (f : X -> V) eps (near : X -> X -> Prop) (A : V -> bool) x y :
-  near x y -> A (f x) -> ~~ A (f y) -> ~ fixed_private f eps near.
-Proof. by move=> near_xy Ax /negbTE Ay priv; have := priv x y near_xy A; rewrite Ax Ay; lra. Qed.

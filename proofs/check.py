@@ -17,6 +17,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs" / "proofs"
 FORBIDDEN = re.compile(r"\b(Admitted|admit|Axioms?|Parameters?|Conjecture|Abort|bypass_check|Guard Checking)\b")
+SENTENCE = re.compile(
+    r"(?:^|(?<=\.\s))\s*(Section|Module|End|Hypothes[ie]s|Variables?|Context)\b\s*(\w*)", re.MULTILINE
+)
 STATED = re.compile(r"^(?:Theorem|Corollary|Lemma) (\w+)", re.MULTILINE)
 # The real numbers of Coq's library, and classical logic, which Coquelicot uses.
 REALS = {
@@ -49,16 +52,21 @@ def without_comments(text: str) -> str:
 
 
 def not_admitted(path: Path, text: str) -> list[str]:
-    """What is assumed in a file itself: no axiom, nothing admitted, and hypotheses in sections alone."""
-    found, depth = [], 0
-    for number, line in enumerate(without_comments(text).splitlines(), 1):
-        depth += bool(re.match(r"\s*Section\b", line))
-        if match := FORBIDDEN.search(line):
-            found.append(f"{path.name}:{number}: {match.group()}")
-        if depth == 0 and re.match(r"\s*(Hypothesis|Hypotheses|Variables?|Context)\b", line):
-            found.append(f"{path.name}:{number}: an assumption outside of a section")
-        if closed := re.match(r"\s*End (\w+)\.", line):
-            depth -= bool(re.search(rf"^\s*Section {closed.group(1)}\.", text, re.MULTILINE))
+    """What is assumed in a file itself: an axiom, an admitted proof, or a hypothesis outside of a section."""
+    plain, found, open_blocks = without_comments(text), [], []
+
+    def place(match: re.Match[str]) -> str:
+        return f"{path.name}:{plain.count(chr(10), 0, match.start(1)) + 1}"
+
+    found += [f"{place(match)}: {match.group()}" for match in FORBIDDEN.finditer(plain)]
+    for match in SENTENCE.finditer(plain):
+        word, name = match.group(1), match.group(2)
+        if word in ("Section", "Module"):
+            open_blocks.append(word)
+        elif word == "End" and open_blocks:
+            open_blocks.pop()
+        elif word != "End" and "Section" not in open_blocks:
+            found.append(f"{place(match)}: {word} {name} outside of a section")
     return found
 
 
@@ -148,9 +156,9 @@ def with_mark(text: str, mark: str) -> str:
 
 
 def certified(pages: list[str]) -> set[str]:
-    """The theorems that the independent verifier knows: it checks them again, and oracles and mutants test it."""
+    """The theorems that certificates name: the independent verifier checks them again, and tests have oracles."""
     verifier = HERE.parent / "src" / "dpassay" / "evidence" / "verifier"
-    code = "\n".join(path.read_text(encoding="utf-8") for path in sorted(verifier.glob("*.py")))
+    code = "\n".join((verifier / f"{name}.py").read_text(encoding="utf-8") for name in ("noises", "premises", "steps"))
     return {page for page in pages if f'"{page}"' in code}
 
 
@@ -169,8 +177,8 @@ def trust_table(pages: dict[str, dict[str, object]]) -> str:
         lines.append(f"| {links} | {coq} | {verified} | {'all of it' if coq == 'no' else 'yes'} |")
     lines += [
         "",
-        f"{claims} verdicts on published claims are stated in [proofs/claims](proofs/claims) with their own numbers, and Coq checks "
-        "each as a whole.",
+        f"{claims} verdicts on published claims are stated in [proofs/claims](proofs/claims) with their own "
+        "numbers, and Coq checks each as a whole.",
     ]
     return "\n".join(lines)
 

@@ -11,9 +11,9 @@ From Dpassay Require Import Certificate.
 Module copy.
 Definition first : index 32 := Ordinal (ltac:(apply/ltP; lia) : (0 < Z.to_nat 32)%nat).
 
-Theorem verdict : ~ fixed_private (fun x : index 32 -> R => x) 10 (both (in_cube (I := index 32) 0 1)).
+Theorem verdict : ~ fixed_private (fun x : index 32 -> R => x) 10 0 (both (in_cube (I := index 32) 0 1)).
 Proof.
-  apply: (no_noise_refuted (A := fun v => if Rlt_dec 0 (v first) then true else false) (x := fun _ => 1) (y := fun _ => 0)); [by split=> i; lra | |]; rewrite /=; case: Rlt_dec => // ?; lra.
+  apply: (no_noise_refuted (A := fun v => if Rlt_dec 0 (v first) then true else false) (x := fun _ => 1) (y := fun _ => 0)); [by split=> i; lra | lra | |]; rewrite /=; case: Rlt_dec => // ?; lra.
 Qed.
 End copy.
 

@@ -303,7 +303,7 @@ def _no_noise(claim: Claim, stages: list[Stage]) -> list[str]:
     near = f"(record_replaced {region})" if claim.neighbours == "replace-record" else f"(both {region})"
     if claim.neighbours not in ("any", "replace-record"):
         raise Unsupported(f"neighbours {claim.neighbours} without noise cannot be written for Coq yet")
-    says = f"fixed_private (fun x : {claim.index} -> R => x) {claim.eps} {near}"
+    says = f"fixed_private (fun x : {claim.index} -> R => x) {claim.eps} 0 {near}"
     ends = f"(x := fun _ => {high}) (y := fun _ => {low})"
     show = f"(A := fun v => if Rlt_dec {low} (v first) then true else false)"
     pair = "by split=> i; lra"
@@ -311,7 +311,7 @@ def _no_noise(claim: Claim, stages: list[Stage]) -> list[str]:
         pair = f"exists (fun _ => 0), (fun _ => {high}), (fun _ => {low})"
         pair += "; split=> [i|]; [lra | split=> [i|]; [lra | by split=> i; lra]]"
     first = f"Definition first : {claim.index} := Ordinal (ltac:(apply/ltP; lia) : (0 < Z.to_nat {claim.dim})%nat)."
-    proof = f"apply: (no_noise_refuted {show} {ends}); [{pair} | |]; rewrite /=; case: Rlt_dec => // ?; lra."
+    proof = f"apply: (no_noise_refuted {show} {ends}); [{pair} | lra | |]; rewrite /=; case: Rlt_dec => // ?; lra."
     return [first, "", *_verdict(claim, says, proof)]
 
 
