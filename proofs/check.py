@@ -96,7 +96,7 @@ def assumptions(paths: list[Path]) -> set[str]:
         file = Path(folder) / "assumptions.v"
         file.write_text("\n".join(lines))
         command = ["coqc", "-w", "none", "-Q", str(HERE), "Dpassay", str(file)]
-        said = subprocess.run(command, capture_output=True, text=True, check=False)
+        said = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if said.returncode:
         raise SystemExit(said.stderr)
     return set(re.findall(r"^([\w.]+)(?= *(?::|$))", said.stdout, re.MULTILINE)) - {"Axioms", "Closed"}

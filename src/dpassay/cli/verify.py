@@ -101,17 +101,7 @@ def verify(
         finally:
             close(mechanism)
     else:
-        from dpassay.evidence.verifier import examine
-        from dpassay.evidence.verifier import verify as recheck
-
-        try:
-            with working("re-checking"):
-                result = examine(file, vocabulary) if as_json else recheck(file, vocabulary)
-        except CertificateError as error:  # a field that cannot be read; the sentence itself goes to stderr
-            if as_json:
-                unread: dict[str, Any] = {"holds": False, "verdict": None, "claim": None, "steps": []}
-                print_json({**unread, "failures": [harmless(str(error))]})
-            raise
+        result = _rechecked(file, vocabulary, as_json)
     if as_json:
         found = {"holds": result.ok, "verdict": result.verdict, "claim": result.claim}
         print_json({**found, "steps": list(result.established), "failures": list(result.failures)})
@@ -129,7 +119,23 @@ def verify(
     raise typer.Exit(0 if result.ok else 1)
 
 
+def _rechecked(file: Path, vocabulary: Path | None, as_json: bool) -> Any:
+    """What the independent verifier says about a certificate."""
+    from dpassay.evidence.verifier import examine
+    from dpassay.evidence.verifier import verify as recheck
+
+    try:
+        with working("re-checking"):
+            return examine(file, vocabulary) if as_json else recheck(file, vocabulary)
+    except CertificateError as error:  # a field that cannot be read; the sentence itself goes to stderr
+        if as_json:
+            unread: dict[str, Any] = {"holds": False, "verdict": None, "claim": None, "steps": []}
+            print_json({**unread, "failures": [harmless(str(error))]})
+        raise
+
+
 def _write_coq(file: Path, coq: Path) -> None:
+    """The certificate as a file for Coq."""
     from dpassay.core.files import write_whole
     from dpassay.evidence.coq import coq_file
 

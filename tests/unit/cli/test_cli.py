@@ -141,6 +141,30 @@ def test_certificates(here, tmp_path: Path) -> None:  # type: ignore[no-untyped-
     assert "dpassay check ... --certificate FILE" in " ".join(err.split())
 
 
+def test_certificates_for_coq(here, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    path, coq = tmp_path / "adept.json", tmp_path / "adept.v"
+    here(*ADEPT, "--certificate", str(path))
+    code, _, err = here("verify", str(path), "--coq", str(coq))
+    assert code == 0
+    assert "coqc -Q proofs Dpassay" in " ".join(err.split())
+    assert "Theorem verdict : ~ laplace_private (I := index 32) 2 1 (both (in_l2 1))." in coq.read_text(
+        encoding="utf-8"
+    )
+    coq.unlink()
+    path.write_text(path.read_text(encoding="utf-8").replace('"dim": 32', '"dim": 33'), encoding="utf-8")
+    assert here("verify", str(path), "--coq", str(coq))[0] == 1
+    assert here("verify", str(path), "--coq", str(coq), "--json")[0] == 1
+    assert not coq.exists()  # what does not hold is not written
+    here("check", "gaussian", "--certificate", str(path))
+    code, _, err = here("verify", str(path), "--coq", str(coq))
+    assert (code, coq.exists()) == (2, False)
+    assert "no theorem" in err
+    path.write_text('{"schema": "dpassay/audit/1"}', encoding="utf-8")
+    code, _, err = here("verify", str(path), "--coq", str(coq))
+    assert code == 2
+    assert "--coq is for certificates" in " ".join(err.split())
+
+
 def test_help_names_every_command(here) -> None:  # type: ignore[no-untyped-def]
     code, out, _ = here("--help")
     assert code == 0

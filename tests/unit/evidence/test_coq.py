@@ -199,7 +199,7 @@ def compiles(text: str, folder: Path) -> bool:
     file = folder / "claim.v"
     file.write_text(text)
     command = ["coqc", "-w", "none", "-Q", str(PROOFS), "Dpassay", str(file)]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    return subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == 0
 
 
 @needs_coq
