@@ -1,8 +1,9 @@
-(** * Gaussian noise satisfies no pure differential privacy
+(** * Gaussian noise on one number
 
-    For every eps there is an interval that the larger input gives more than e^eps times as often.
+    It satisfies no pure differential privacy: for every eps there is an interval that the larger input gives more than
+    e^eps times as often.  An (eps, delta) is refuted by one interval, whose two integrals the tactic [integral] bounds.
 
-    Main theorem: [gaussian_no_pure_dp]. *)
+    Main theorems: [gaussian_no_pure_dp], [gaussian_refuted]. *)
 
 From Coquelicot Require Import Coquelicot.
 From Dpassay Require Import Prelude.
@@ -57,5 +58,30 @@ Proof.
   rewrite -[X in X <= _](RInt_scal (V := R_CompleteNormedModule)); last exact: density_integrable.
   apply: RInt_le; [lra | | exact: density_integrable | by move=> z [lz _]; apply: loss].
   by apply: (ex_RInt_scal (V := R_NormedModule)); apply: density_integrable.
+Qed.
+
+(** (eps, delta)-DP of one number that neighbours move by at most D.  An event is given by its indicator function; more
+    generally [w z] is the probability with which a test that sees the output z says yes. *)
+Definition gaussian_private (eps delta D : R) : Prop :=
+  forall x y, Rabs (x - y) <= D -> forall (w : R -> R) l h, l <= h -> (forall z, 0 <= w z <= 1) ->
+  ex_RInt (fun z => w z * gaussian_density x z) l h -> ex_RInt (fun z => w z * gaussian_density y z) l h ->
+  RInt (fun z => w z * gaussian_density x z) l h <= exp eps * RInt (fun z => w z * gaussian_density y z) l h + delta.
+
+(** One interval refutes it. *)
+Theorem gaussian_refuted eps delta D l h p q : 0 <= D -> l <= h ->
+  p <= RInt (gaussian_density D) l h -> RInt (gaussian_density 0) l h <= q -> exp eps * q + delta < p ->
+  ~ gaussian_private eps delta D.
+Proof.
+  move=> D0 lh p_le le_q broken priv.
+  have one x : forall z, 1 * gaussian_density x z = gaussian_density x z by move=> z; rewrite Rmult_1_l.
+  have near : Rabs (D - 0) <= D by rewrite Rminus_0_r Rabs_right; lra.
+  have all (z : R) : 0 <= (fun _ => 1) z <= 1 by lra.
+  have ex x : ex_RInt (fun z => 1 * gaussian_density x z) l h.
+    by apply: (ex_RInt_ext (gaussian_density x)) => [z _|]; [rewrite one | apply: density_integrable].
+  have := priv D 0 near (fun _ => 1) l h lh all (ex D) (ex 0).
+  have same x : RInt (fun z => 1 * gaussian_density x z) l h = RInt (gaussian_density x) l h.
+    by apply: RInt_ext => z _; apply: Rmult_1_l.
+  rewrite !same.
+  have := exp_pos eps; nra.
 Qed.
 End Gaussian.

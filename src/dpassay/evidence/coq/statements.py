@@ -1,5 +1,6 @@
 """Which theorem of `proofs` decides a claim, and the statement and proof for Coq."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -39,7 +40,7 @@ def statement(claim: Claim) -> list[str]:
     stages = _without_coding(claim)
     kind = tuple(stage.name for stage in stages)
     writer = _WRITERS.get(kind)
-    if writer is None or (claim.delta != 0 and kind != ("category", "flip")):
+    if writer is None or (claim.delta != 0) > (kind in _WITH_DELTA):
         text = " | ".join(kind) or "nothing"
         raise Unsupported(f"no theorem in proofs decides {text} at delta {float(claim.delta):g} yet")
     return writer(claim, stages)
@@ -155,6 +156,40 @@ def _one_sided(claim: Claim, stages: list[Stage]) -> list[str]:
     scale, zero, lost = (*stages[1].numbers, *[Term.of(0)] * 2)[:3]
     says = f"one_sided_private {scale.text} {zero.text} {lost.text} {claim.eps} {low} {high}"
     return _verdict(claim, says, "apply: one_sided_no_dp; number.")
+
+
+def _gaussian(claim: Claim, stages: list[Stage]) -> list[str]:
+    if claim.dim != 1 or claim.neighbours != "query" or not claim.refuted:
+        raise Unsupported("Gaussian noise can be written for Coq for a query with one answer, and only as refuted")
+    distance, sigma = stages[0].numbers[0], stages[1].numbers[0]
+    low = (
+        sigma.about**2 * float(claim.epsilon) / distance.about + distance.about / 2
+    )  # beyond it the loss exceeds epsilon
+    ends = _between(low, 0), _between(max(low, distance.about) + 9 * sigma.about, 0)
+    p, q = (_normal(float(ends[0]), float(ends[1]), centre, sigma.about) for centre in (distance.about, 0.0))
+    slack = p - math.exp(claim.epsilon) * q - float(claim.delta)
+    if slack <= 1e-6 * p:
+        raise Unsupported("this refutation is too close to call for the integrals of Coq")
+    least, most = (
+        _between(p - slack / 3, 20),
+        _between(q + slack / 3 / math.exp(claim.epsilon), 20 + int(claim.epsilon)),
+    )
+    numbers = " ".join(Term.of(value).text for value in (*ends, least, most))
+    says = f"gaussian_private {sigma.text} {claim.eps} {Term.of(claim.delta).text} {distance.text}"
+    proof = f"apply: (@gaussian_refuted _ _ _ _ {numbers}); [number | number | integrated | integrated | number]."
+    return _verdict(claim, says, proof)
+
+
+def _normal(low: float, high: float, centre: float, sigma: float) -> float:
+    """About how likely a normal number is between two others."""
+    root = sigma * math.sqrt(2)
+    return (math.erfc((low - centre) / root) - math.erfc((high - centre) / root)) / 2
+
+
+def _between(value: float, digits: int) -> Fraction:
+    """A number nearby with a few digits."""
+    unit = 10 ** (digits or 3)
+    return Fraction(round(value * unit), unit)
 
 
 # ── Categories, bits, scores ────────────────────────────────────────────────────────────────────
@@ -327,9 +362,11 @@ _WRITERS: dict[tuple[str, ...], Callable[[Claim, list[Stage]], list[str]]] = {
     ("bloom", "flip"): _bloom,
     ("binary", "flip"): _binary,
     ("binary", "bits"): _binary,
+    ("query", "gaussian"): _gaussian,
     ("clamp",): _no_noise,
     (): _no_noise,
 }
+_WITH_DELTA = (("category", "flip"), ("query", "gaussian"))
 for _region in ("query", "clip", "clamp", "minmax"):
     _WRITERS[(_region, "laplace")] = _laplace
     _WRITERS[(_region, "repeat", "laplace")] = _laplace
