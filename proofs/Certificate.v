@@ -7,7 +7,7 @@
 From Coquelicot Require Export Coquelicot.
 From Interval Require Export Tactic.
 From Dpassay Require Export Prelude Finite Composition RandomizedResponse Bits Exponential Sampling NoNoise.
-From Dpassay Require Export Laplace LaplaceVector Diameters Regions Dptext Gaussian.
+From Dpassay Require Export Laplace LaplaceVector Diameters Regions Dptext Gaussian GaussianDelta.
 
 (** ** Numbers *)
 
@@ -21,8 +21,13 @@ Ltac sizes := rewrite ?card_ord ?INR_Z //; try lia.
 Ltac count := by rewrite ?card_ord; apply/ltP; lia.
 Ltac tie := apply: Req_le; field; repeat split; try lra; try interval with (i_prec 90).
 Ltac number := sizes; first [ lra | interval with (i_prec 220) | by tie ].
-Ltac integrated := rewrite /gaussian_density; integral with (i_prec 90).
 Ltac side := first [ count | number ].
+Ltac integrated := rewrite /threshold /gaussian_density; integral with (i_prec 120, i_degree 15, i_fuel 300).
+Ltac gaussian_number :=
+  match goal with
+  | |- context [RInt _ _ _] => integrated
+  | _ => rewrite ?/threshold ?/gaussian_density; number
+  end.
 
 (** ** Laplace noise *)
 

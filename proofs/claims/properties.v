@@ -22,6 +22,19 @@ Proof.
 Qed.
 End post_processing.
 
+(** ** group: proven. Dwork and Roth, The algorithmic foundations of differential privacy, 2014, Theorem 2.2 and its
+    remark on delta; exact here for Gaussian noise
+
+    query(l2, k) | gaussian(sigma)
+    k 3.0, e 0.5, d 0.000001, sigma 8.057618480725045, dim 1, neighbours query, epsilon 1.5, delta 0.00000815484548537713570608086241405798749327174136 *)
+
+Module group.
+Theorem verdict : gaussian_private (1611523696145009 / 200000000000000) (3 / 2) (101935568567214196326010780175724843665896767 / 12500000000000000000000000000000000000000000000000) 3.
+Proof.
+  apply: (@gaussian_proven _ _ _ _ _ (26131 / 200) (15419 / 250000000) (61539 / 5000000000) (819 / 1000000000)); gaussian_number.
+Qed.
+End group.
+
 (** ** composition: proven. Dwork and Roth, The algorithmic foundations of differential privacy, 2014, Theorem 3.16
 
     query(l1, 1) | repeat(k) | laplace(k/eps)

@@ -82,6 +82,8 @@ STATED = [
     ("query(l1, 2) | laplace(2)", {"epsilon": 1}, "laplace_private (I := index 1) 2 1 (l1_near 2)"),
     ("category(3) | flip(0.9)", {"epsilon": 1}, "~ dp 1 0 any_two (response two p01)"),
     ("category(3) | flip(0.9)", {"epsilon": 1, "delta": 0.8}, "dp 1 (4 / 5) any_two (response two p01)"),
+    ("query(l2, 2) | gaussian(1/2)", {"epsilon": 1, "delta": "0.1"}, "~ gaussian_private (1 / 2) 1 (1 / 10) 2"),
+    ("query(l2, 1) | gaussian(3)", {"epsilon": 1, "delta": "0.1"}, "gaussian_private 3 1 (1 / 10) 1"),
     ("query(linf, 1, monotone) | exponential(1)", {"epsilon": 1, "dim": 5}, MONOTONE),
 ]
 
@@ -103,7 +105,7 @@ def test_an_epsilon_between_two_numbers_is_stated_at_the_larger_one() -> None:
 @pytest.mark.parametrize(
     ("text", "given"),
     [
-        ("query(l2, 1) | gaussian(3)", {"epsilon": 1, "delta": 1e-3}),
+        ("query(l2, 1) | gaussian(3)", {"epsilon": 1, "delta": 1e-3, "dim": 2}),
         ("clip(l2, 1) | radial(l2, 2)", {"epsilon": 1, "dim": 3}),
         ("clip(l2, 1) | laplace(2)", {"epsilon": 3, "dim": 3, "neighbours": "add-remove-record"}),
         ("query(l2, 1) | laplace(1)", {"epsilon": 3, "dim": 3}),

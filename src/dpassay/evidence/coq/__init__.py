@@ -5,7 +5,8 @@ numbers in it, the neighbours and the claimed epsilon. The proof names a theorem
 that is written here has to be trusted: a reader compares the statement with the claim, and Coq checks the rest.
 """
 
-from dpassay.evidence.coq.statements import Claim, statement
+from dpassay.evidence.coq.claim import Claim
+from dpassay.evidence.coq.statements import statement
 from dpassay.evidence.coq.terms import Unsupported
 from dpassay.evidence.coq.writing import coq_file, coq_modules
 

@@ -1,36 +1,10 @@
 """Which theorem of `proofs` decides a claim, and the statement and proof for Coq."""
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from fractions import Fraction
 
+from dpassay.evidence.coq.claim import Claim, theorem, verdict_theorem
+from dpassay.evidence.coq.gaussian import gaussian
 from dpassay.evidence.coq.terms import Stage, Term, Unsupported
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What a certificate claims, with exact numbers."""
-
-    verdict: str
-    stages: tuple[Stage, ...]
-    dim: int
-    neighbours: str
-    epsilon: Fraction
-    delta: Fraction
-    between: tuple[Fraction, Fraction] | None = None
-
-    @property
-    def refuted(self) -> bool:
-        return self.verdict == "refuted"
-
-    @property
-    def eps(self) -> str:
-        return Term.of(self.epsilon).text
-
-    @property
-    def index(self) -> str:
-        return f"index {self.dim}"
 
 
 def statement(claim: Claim) -> list[str]:
@@ -60,14 +34,6 @@ def _without_coding(claim: Claim) -> list[Stage]:
     return stages
 
 
-def _theorem(name: str, says: str, *proof: str) -> list[str]:
-    return [f"Theorem {name} : {says}.", "Proof.", *(f"  {line}" for line in proof), "Qed."]
-
-
-def _verdict(claim: Claim, says: str, *proof: str) -> list[str]:
-    return _theorem("verdict", f"~ {says}" if claim.refuted else says, *proof)
-
-
 def _no(claim: Claim, why: str) -> None:
     if claim.refuted:
         raise Unsupported(f"a refutation of {why} cannot be written for Coq yet")
@@ -86,11 +52,11 @@ def _laplace(claim: Claim, stages: list[Stage]) -> list[str]:
         near, exact = f"(copies (T := Z.to_nat {copies}) {near})", f"apply: exact_copies; [number | count | by {exact}]"
     says = f"laplace_private {index} {scale} {claim.eps} {near}"
     by = "refuted_by" if claim.refuted else "proven_by"
-    lines = _verdict(claim, says, f"eapply {by}; [by {exact} | number].")
+    lines = verdict_theorem(claim, says, f"eapply {by}; [by {exact} | number].")
     if claim.between is not None:
         low, high = (Term.of(end).text for end in claim.between)
         says = f"true_epsilon {index} {scale} {near}\n  {low}\n  {high}"
-        lines += ["", *_theorem("epsilon", says, f"eexists; split; [by {exact} | split; number].")]
+        lines += ["", *theorem("epsilon", says, f"eexists; split; [by {exact} | split; number].")]
     return lines
 
 
@@ -133,7 +99,7 @@ def _counts(claim: Claim, stages: list[Stage]) -> list[str]:
     distance, scale = stages[0].numbers[0].text, stages[1].numbers[0].text
     says = f"forall near : ({claim.index} -> R) -> ({claim.index} -> R) -> Prop,"
     says += f"\n  (forall x y, near x y -> l1 x y <= {distance}) -> laplace_private {scale} {claim.eps} near"
-    return _verdict(
+    return verdict_theorem(
         claim, says, f"by move=> near within; apply: (proven_within (D := {distance})); [number | | number]."
     )
 
@@ -146,7 +112,7 @@ def _dropout(claim: Claim, stages: list[Stage]) -> list[str]:
     says = f"dropped_private (I := {claim.index}) {scale} {kept} {claim.eps} (@minmax ({claim.index}))"
     exact = "rewrite dropped_on_minmax; [| number | split; number | count]"
     close = "rewrite /amplified; sizes; apply: Rlt_not_le; number." if claim.refuted else "rewrite /amplified; number."
-    return _verdict(claim, says, f"{exact}.", close)
+    return verdict_theorem(claim, says, f"{exact}.", close)
 
 
 def _one_sided(claim: Claim, stages: list[Stage]) -> list[str]:
@@ -155,41 +121,7 @@ def _one_sided(claim: Claim, stages: list[Stage]) -> list[str]:
     low, high = (n.text for n in stages[0].numbers)
     scale, zero, lost = (*stages[1].numbers, *[Term.of(0)] * 2)[:3]
     says = f"one_sided_private {scale.text} {zero.text} {lost.text} {claim.eps} {low} {high}"
-    return _verdict(claim, says, "apply: one_sided_no_dp; number.")
-
-
-def _gaussian(claim: Claim, stages: list[Stage]) -> list[str]:
-    if claim.dim != 1 or claim.neighbours != "query" or not claim.refuted:
-        raise Unsupported("Gaussian noise can be written for Coq for a query with one answer, and only as refuted")
-    distance, sigma = stages[0].numbers[0], stages[1].numbers[0]
-    low = (
-        sigma.about**2 * float(claim.epsilon) / distance.about + distance.about / 2
-    )  # beyond it the loss exceeds epsilon
-    ends = _between(low, 0), _between(max(low, distance.about) + 9 * sigma.about, 0)
-    p, q = (_normal(float(ends[0]), float(ends[1]), centre, sigma.about) for centre in (distance.about, 0.0))
-    slack = p - math.exp(claim.epsilon) * q - float(claim.delta)
-    if slack <= 1e-6 * p:
-        raise Unsupported("this refutation is too close to call for the integrals of Coq")
-    least, most = (
-        _between(p - slack / 3, 20),
-        _between(q + slack / 3 / math.exp(claim.epsilon), 20 + int(claim.epsilon)),
-    )
-    numbers = " ".join(Term.of(value).text for value in (*ends, least, most))
-    says = f"gaussian_private {sigma.text} {claim.eps} {Term.of(claim.delta).text} {distance.text}"
-    proof = f"apply: (@gaussian_refuted _ _ _ _ {numbers}); [number | number | integrated | integrated | number]."
-    return _verdict(claim, says, proof)
-
-
-def _normal(low: float, high: float, centre: float, sigma: float) -> float:
-    """About how likely a normal number is between two others."""
-    root = sigma * math.sqrt(2)
-    return (math.erfc((low - centre) / root) - math.erfc((high - centre) / root)) / 2
-
-
-def _between(value: float, digits: int) -> Fraction:
-    """A number nearby with a few digits."""
-    unit = 10 ** (digits or 3)
-    return Fraction(round(value * unit), unit)
+    return verdict_theorem(claim, says, "apply: one_sided_no_dp; number.")
 
 
 # ── Categories, bits, scores ────────────────────────────────────────────────────────────────────
@@ -204,18 +136,18 @@ def _category(claim: Claim, stages: list[Stage]) -> list[str]:
     ]
     if claim.refuted and keep.exact == 1:
         says = f"dp {claim.eps} 0 any_two (response two p01)"
-        return lines + _verdict(claim, says, "by apply: response_certain; [count |].")
+        return lines + verdict_theorem(claim, says, "by apply: response_certain; [count |].")
     if keep.about * size < 1 - 1e-12:
         raise Unsupported("a response that is a lie most of the time cannot be written for Coq yet")
     if claim.delta != 0:
         says = f"dp {claim.eps} {Term.of(claim.delta).text} any_two (response two p01)"
-        return lines + _verdict(claim, says, f"apply: response_delta_{claim.verdict}; number.")
+        return lines + verdict_theorem(claim, says, f"apply: response_delta_{claim.verdict}; number.")
     if claim.refuted:
-        return lines + _verdict(
+        return lines + verdict_theorem(
             claim, f"dp {claim.eps} 0 any_two (response two p01)", "apply: response_refuted; number."
         )
     says = f"forall (X : Type) (hash : X -> index {size}), dp {claim.eps} 0 any_two (after_hash two p01 hash)"
-    return lines + _verdict(claim, says, "apply: response_proven; number.")
+    return lines + verdict_theorem(claim, says, "apply: response_proven; number.")
 
 
 def _probabilities(**given: Term) -> list[str]:
@@ -232,7 +164,7 @@ def _one_hot(claim: Claim, stages: list[Stage]) -> list[str]:
         proof = f"apply: (@one_hot_proven _ _ _ _ _ _ {half} {half}); side."
     else:
         proof = "apply: one_hot_odds; side."
-    return _probabilities(p=p, q=q) + _verdict(claim, says, proof)
+    return _probabilities(p=p, q=q) + verdict_theorem(claim, says, proof)
 
 
 def _two_probabilities(kind: str, numbers: tuple[Term, ...]) -> tuple[Term, Term]:
@@ -252,7 +184,7 @@ def _bloom(claim: Claim, stages: list[Stage]) -> list[str]:
     says = f"dp {claim.eps} 0 (sparse {hashes}) (equal_bits (n := Z.to_nat {size}) p01 q01)"
     proof = ["apply: sparse_bits; rewrite mult_INR /=."]
     proof += [f"have -> : {q.text} = 1 - {p.text} by field.", "rewrite symmetric_cost; number."]
-    return _probabilities(p=p, q=q) + _verdict(claim, says, *proof)
+    return _probabilities(p=p, q=q) + verdict_theorem(claim, says, *proof)
 
 
 def _binary(claim: Claim, stages: list[Stage]) -> list[str]:
@@ -269,12 +201,12 @@ def _binary(claim: Claim, stages: list[Stage]) -> list[str]:
         each = Term.of(claim.epsilon / size).text
         proof = f"apply: (@parity_proven _ _ _ _ _ _ _ _ {each}); "
         proof += "[by apply: (cost_le even01 q01); number | by apply: (cost_le odd01 q01); number | number]."
-        return lines + _verdict(claim, says, proof)
+        return lines + verdict_theorem(claim, says, proof)
     if size % 2:
         raise Unsupported("an odd number of bits cannot be refuted for Coq yet")
     proof = f"eapply (@parity_refuted _ _ _ _ _ _ _ _ (Z.to_nat {size // 2})); [exact: (@double_Z {size // 2}) | "
     proof += f"exact: {_largest_cost(even, q)} | exact: {_largest_cost(odd, q)} | number]."
-    return lines + _verdict(claim, says, proof)
+    return lines + verdict_theorem(claim, says, proof)
 
 
 def _largest_cost(p: Term, q: Term) -> str:
@@ -298,21 +230,21 @@ def _scores(claim: Claim, stages: list[Stage]) -> list[str]:
         if not claim.refuted or claim.dim < 2:
             raise Unsupported("scores without a bound can be written for Coq only as refuted")
         says = f"dp {claim.eps} 0 any_two (exponential some {rate.text})"
-        return lines + _verdict(claim, says, "apply: exponential_unbounded; side.")
+        return lines + verdict_theorem(claim, says, "apply: exponential_unbounded; side.")
     _no(claim, "the exponential mechanism on bounded scores")
     if stages[0].name == "query":
         near, by = _score_query(claim, stages[0])
         if steps is not None:
             raise Unsupported("repeated answers to a query cannot be written for Coq yet")
         says = f"dp {claim.eps} 0 {near} (exponential some {rate.text})"
-        return lines + _verdict(claim, says, f"apply: {by}; number.")
+        return lines + verdict_theorem(claim, says, f"apply: {by}; number.")
     if claim.neighbours != "any":
         raise Unsupported(f"neighbours {claim.neighbours} of scores cannot be written for Coq yet")
     low, high = stages[0].numbers
     width = _difference(high, low)
     count = f"Z.to_nat {1 if steps is None else steps}"
     says = f"dp {claim.eps} 0 (all_in_cube {low.text} {width}) (tokens some {rate.text} (n := {count}))"
-    return lines + _verdict(claim, says, "apply: tokens_proven; number.")
+    return lines + verdict_theorem(claim, says, "apply: tokens_proven; number.")
 
 
 def _score_query(claim: Claim, query: Stage) -> tuple[str, str]:
@@ -347,7 +279,7 @@ def _no_noise(claim: Claim, stages: list[Stage]) -> list[str]:
         pair += "; split=> [i|]; [lra | split=> [i|]; [lra | by split=> i; lra]]"
     first = f"Definition first : {claim.index} := Ordinal (ltac:(apply/ltP; lia) : (0 < Z.to_nat {claim.dim})%nat)."
     proof = f"apply: (no_noise_refuted {show} {ends}); [{pair} | lra | |]; rewrite /=; case: Rlt_dec => // ?; lra."
-    return [first, "", *_verdict(claim, says, proof)]
+    return [first, "", *verdict_theorem(claim, says, proof)]
 
 
 _WRITERS: dict[tuple[str, ...], Callable[[Claim, list[Stage]], list[str]]] = {
@@ -362,7 +294,7 @@ _WRITERS: dict[tuple[str, ...], Callable[[Claim, list[Stage]], list[str]]] = {
     ("bloom", "flip"): _bloom,
     ("binary", "flip"): _binary,
     ("binary", "bits"): _binary,
-    ("query", "gaussian"): _gaussian,
+    ("query", "gaussian"): gaussian,
     ("clamp",): _no_noise,
     (): _no_noise,
 }

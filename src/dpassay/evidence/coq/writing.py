@@ -8,7 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dpassay.evidence.coq.statements import Claim, statement
+from dpassay.evidence.coq.claim import Claim
+from dpassay.evidence.coq.statements import statement
 from dpassay.evidence.coq.terms import Unsupported, read_stages
 
 
