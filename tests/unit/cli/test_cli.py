@@ -155,7 +155,7 @@ def test_certificates_for_coq(here, tmp_path: Path) -> None:  # type: ignore[no-
     assert here("verify", str(path), "--coq", str(coq))[0] == 1
     assert here("verify", str(path), "--coq", str(coq), "--json")[0] == 1
     assert not coq.exists()  # what does not hold is not written
-    here("check", "gaussian", "--certificate", str(path))
+    here("check", "madlib-clipped", "--certificate", str(path))
     code, _, err = here("verify", str(path), "--coq", str(coq))
     assert (code, coq.exists()) == (2, False)
     assert "no theorem" in err
