@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -110,9 +111,11 @@ def check_assumptions() -> int:
     own = [path for path in sources() if path.parent == HERE]
     kinds = {"theorems": own, "claims": [path for path in sources() if path.parent != HERE]}
     wrong = bool(admitted)
+    with ThreadPoolExecutor() as pool:  # each waits for Coq
+        all_found = dict(zip(kinds, pool.map(assumptions, kinds.values()), strict=True))
     for kind, paths in kinds.items():
         number = sum(len(theorems(path)) for path in paths)
-        found = assumptions(paths)
+        found = all_found[kind]
         machine = {name for name in found if MACHINE.match(name)}
         others = found - REALS - machine
         print(f"{kind}: {number} statements in {len(paths)} files; axioms: {', '.join(sorted(found - machine))}")

@@ -17,6 +17,8 @@ def statement(claim: Claim) -> list[str]:
     if writer is None or (claim.delta != 0) > (kind in _WITH_DELTA):
         text = " | ".join(kind) or "nothing"
         raise Unsupported(f"no theorem in proofs decides {text} at delta {float(claim.delta):g} yet")
+    if kind and (kind[0] in _OWN_VALUES or kind[-1] == "onesided") and claim.neighbours not in ("any", "word"):
+        raise Unsupported(f"neighbours {claim.neighbours} before {kind[-1]} cannot be written for Coq yet")
     return writer(claim, stages)
 
 
@@ -134,6 +136,8 @@ def _category(claim: Claim, stages: list[Stage]) -> list[str]:
         f"Lemma p01 : 0 <= {keep.text} <= 1. Proof. split; number. Qed.",
         "",
     ]
+    if claim.refuted and stages[0].name == "hash":
+        raise Unsupported("a refutation behind a hash depends on the hash, and cannot be written for Coq yet")
     if claim.refuted and keep.exact == 1:
         says = f"dp {claim.eps} 0 any_two (response two p01)"
         return lines + verdict_theorem(claim, says, "by apply: response_certain; [count |].")
@@ -298,6 +302,7 @@ _WRITERS: dict[tuple[str, ...], Callable[[Claim, list[Stage]], list[str]]] = {
     ("clamp",): _no_noise,
     (): _no_noise,
 }
+_OWN_VALUES = ("category", "hash", "onehot", "bloom", "binary")  # of one input, not sums of records
 _WITH_DELTA = (("category", "flip"), ("query", "gaussian"))
 for _region in ("query", "clip", "clamp", "minmax"):
     _WRITERS[(_region, "laplace")] = _laplace
