@@ -212,7 +212,10 @@ def _as_coded(runs: tuple[Run, Run]) -> str:
         p, q = (weights_of(draw) for draw in pair)
         with np.errstate(divide="ignore", invalid="ignore"):
             most = np.nanmax(np.abs(np.log(p) - np.log(q))) if p.shape == q.shape else np.inf
-        size = f"a factor of at most e^{most:.6g}" if np.isfinite(most) else "a factor of ∞"
         many = "" if pair[0].values.size == 1 else f"{pair[0].values.size:,} times "
+        if most == 0:  # what is drawn does not depend on the input, what becomes of it does
+            parts.append(f"{many}one of {p.shape[1]:,}, which decides what comes out")
+            continue
+        size = f"a factor of at most e^{most:.6g}" if np.isfinite(most) else "a factor of ∞"
         parts.append(f"{many}one of {p.shape[1]:,}, with probabilities that differ by {size} between 2 inputs")
     return "; ".join(dict.fromkeys(parts))

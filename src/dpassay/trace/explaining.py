@@ -56,6 +56,8 @@ def _leak(tracer: Any, judged: Any) -> Finding:
             key = first_holder(tracer, judged.pair[count.first], _last_key(count.path))
             where, place = (count.path, None) if key is None else (f"{count.path}, which is {key[0]},", key[1])
             return Finding("leak", place, f"{where} is there for one input only")
+        if isinstance(count.value, str) and drawn and any("text" in what for what, _ in watched.run.handled):
+            return Finding("leak", place, f"{where} is the same in every run of an input: it shows no noise")
         return Finding("leak" if drawn else "no-noise", place, f"{where} has no noise")
     seen = watched is not None and not watched.doubts and watched.chosen is None
     if seen and drawn and watched.around and judged.trials is not None and judged.trials.faithful:
@@ -82,7 +84,8 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
         said = "Not decided: an input that was asked about before gets the same answer again, so that its runs are not"
         return f"{said} independent. {then}"
     if judged.remembers:
-        said = "with the same random bits a later call gives something else (earlier calls matter, or a clock does)"
+        said = "with the same random bits a later call gives something else (earlier calls matter, or a clock, or"
+        said += " randomness that is not seen, as of a database or another process)"
         if judged.unsure:
             said = "there was no time to see whether a call depends on earlier ones"
         elif judged.keeps:

@@ -48,7 +48,7 @@ class Recipe:
     """What an autoencoder is made for: its sizes, how many texts are decoded from noisy vectors, and with which ε.
 
     The fewer numbers a vector has, the larger each is compared with the noise, and the less they can say. About 2.4√ε
-    numbers were best for texts at ε = 30, 100 and 1,000 on ATIS and SNIPS (docs/systems/adept.md).
+    numbers follow what was measured at ε = 100 on ATIS and SNIPS (docs/systems/adept.md); elsewhere it is a guess.
 
     >>> Recipe.at(100).latent, Recipe.at(0) == Recipe()
     (24, True)
