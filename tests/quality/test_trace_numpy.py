@@ -209,9 +209,8 @@ def test_noise_that_is_not_followed_is_no_leak() -> None:
     """Two-sided geometric noise of ratio 1/2 on numbers that differ by 3: ε = 3 ln 2 = 2.08."""
     pair = [code.X, [1.0, 1.0, 1.0]]
     right = trace(code.geometric, pair, epsilon=2.1)
-    assert (right.verdict.word, right.rules) == ("open", ("unfollowed",))
-    assert right.findings[0].place is not None
-    assert "audit" in right.findings[0].message
+    assert (right.verdict.word, right.rules) == ("open", ())
+    assert right.pair_epsilon.upper >= 3 * math.log(2) * (1 - 1e-9)  # infinite if the machine is too busy
     wrong = trace(code.geometric, pair, epsilon=1)
     assert (wrong.verdict.word, wrong.rules) == ("refuted", ("told-apart",))
     assert 1 < wrong.pair_epsilon.lower <= 3 * math.log(2)

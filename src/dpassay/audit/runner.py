@@ -22,7 +22,7 @@ from dpassay.audit.pair_search import search
 from dpassay.audit.python_objects import answers
 from dpassay.audit.question import Question, resolve
 from dpassay.audit.saving import AuditFile, AuditState
-from dpassay.audit.sequential import ALONE, MOST_ALONE, TaskRunner, anytime, fixed, in_this_process
+from dpassay.audit.sequential import ALONE, MOST_ALONE, Outcomes, TaskRunner, anytime, fixed, in_this_process
 from dpassay.audit.shrinking import SHARE as SHRINK_SHARE
 from dpassay.audit.shrinking import Shrinking, can_shrink
 from dpassay.audit.targets import one_at_a_time
@@ -92,7 +92,8 @@ class _Audit:
         self.outside_runs = int(OUTSIDE_RUNS * question.options.runs) if question.outside else 0
         options = replace(question.options, runs=question.options.runs - self.outside_runs)
         self.question, self.options = replace(question, options=options), options
-        self.run_tasks, self.workers = run_tasks, workers
+        self._run_tasks, self.workers = run_tasks, workers
+        self.seconds_of_runs = 0.0  # without learning
         self.budget = AlphaBudget(self.options.alpha)
         alphas = self._shares()
         self.distribution_alpha, self.artifacts_alpha = alphas[DISTRIBUTION], alphas[ARTIFACTS]
@@ -100,7 +101,6 @@ class _Audit:
         self.state = AuditState(alphas[GAME], alphas[BATCHES], Game(kept=[[] for _ in question.input_sets[0]]))
         self.warnings = [said for said in (note, misnamed(question.mechanism)) if said]
         self.interrupted = self.out_of_time = False
-        self.seconds_per_run = 0.0
         self.watch = Watch()
         self.file = AuditFile(self.question)
         if self.options.resume and self.file.begun:
@@ -241,7 +241,7 @@ class _Audit:
         state, game = self.state, self.state.game
         if self.question.guarantee.delta and self.question.pipeline is None:
             game.announce = self._announce
-        experiment, begun, before = self.question.experiment(inputs, 0), time.monotonic(), game.runs
+        experiment = self.question.experiment(inputs, 0)
         budget = self.options.runs - state.searched - left_over
         if self.options.fixed:
             steps = fixed(experiment, game, budget, self.run_tasks)
@@ -252,7 +252,17 @@ class _Audit:
         for _ in steps:
             self._tell(state.searched + game.runs, "testing" if self.workers is None else f"testing, {self.workers()}")
         state.spent = state.searched + game.runs
-        self.seconds_per_run = (time.monotonic() - begun) / max(1, game.runs - before)
+
+    def run_tasks(self, *tasks: Any) -> Outcomes:
+        """The outcomes of tasks, and how long they took."""
+        with closing(self._run_tasks(*tasks)) as outcomes:  # type: ignore[type-var]
+            while True:
+                begun = time.monotonic()
+                one = next(outcomes, None)
+                self.seconds_of_runs += time.monotonic() - begun
+                if one is None:
+                    return
+                yield one
 
     def _say_how_wrong(self, inputs: tuple[Any, ...]) -> None:
         """Continue after a refutation, for a higher bound. Until there is one, the first refutation stands.
@@ -268,7 +278,7 @@ class _Audit:
         experiment, longer = self.question.experiment(inputs, 0), replace(game, rounds=list(game.rounds))
         before, once, spent = game.runs, state.refuted_after, state.spent
         again = max(once, AGAIN_ALONE if one_at_a_time(self.question.mechanism) else AGAIN)
-        again = max(once // 4, AGAIN_SLOW) if self.seconds_per_run > SLOW else again
+        again = max(once // 4, AGAIN_SLOW) if self.seconds_of_runs > SLOW * max(1, game.runs) else again
         most = min(options.runs - state.searched, once + again)
         try:
             for _ in anytime(experiment, longer, most, None, self.run_tasks):

@@ -80,7 +80,7 @@ def adept(
     _check_folder(out, resume)
     if privacy != "none":
         if batch is not None or for_epsilon:
-            raise InputError("--batch and --for-epsilon are for training without privacy; leave them out")
+            raise InputError("--batch and --for-epsilon are not for private training: --rate says how many take part")
         from dpassay.cli.private_adept import train_privately
 
         if epsilon is None:

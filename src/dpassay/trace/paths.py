@@ -22,7 +22,8 @@ from dpassay.trace.follow import difference, moved
 from dpassay.trace.formulas import bases_of_draw
 from dpassay.trace.laws import NOISE_KINDS, law_of, node_law
 from dpassay.trace.record import Comparison, Draw, Node, Run
-from dpassay.trace.replay import close, released_in
+from dpassay.trace.replay import released_in
+from dpassay.trace.shifting import close
 from dpassay.trace.solving import Wanted
 from dpassay.trace.tracer import Tracer
 

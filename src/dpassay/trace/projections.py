@@ -86,7 +86,9 @@ def projections(columns: Sequence[Column], tables: Sequence[Array]) -> Iterator[
     yield Projection(columns, _ratio(apart, spread**2), -unbounded, unbounded)
     yield Projection(columns, _ratio(np.sign(apart), spread), low, high)
     varies = np.mean([table.var(axis=0) for table in tables], axis=0)
-    yield Projection(columns, _ratio(means[0] - means[1], varies), -unbounded, unbounded)
+    few = (spread == 0) & (varies > 0)  # values: of more, the means of some runs are not to be trusted
+    if few.any():
+        yield Projection(columns, _ratio(np.where(few, means[0] - means[1], 0.0), varies), -unbounded, unbounded)
 
 
 def _ratio(one: Array, by: Array) -> Array:

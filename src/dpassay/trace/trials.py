@@ -25,7 +25,8 @@ from dpassay.trace.outcomes import is_one_of
 from dpassay.trace.outputs import described
 from dpassay.trace.paths import Paths, judged
 from dpassay.trace.record import Array, Run
-from dpassay.trace.replay import Use, same_noise, shifted
+from dpassay.trace.replay import Use
+from dpassay.trace.shifting import same_noise, shifted
 from dpassay.trace.tracer import Tracer
 from dpassay.trace.whole import Reading
 

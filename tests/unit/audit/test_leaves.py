@@ -245,9 +245,12 @@ LEAKS = {
     "index": (index, "output.index"),
     "categories": (category, 'output["c"]'),
     "position": (in_the_first_half, 'output.index("w0")'),
-    "pair of bits": (masked_bit, 'output["masked"], output["mask"]'),
+    "pair of bits": (masked_bit, '(output["mask"] + output["masked"]) % 2'),
     "shares": (shared, 'output["one"] + output["other"]'),
-    "plain vector": (lambda x, rng: (z := 100 * rng.normal(), [z, *normals(rng), z + x])[1], "output[0] - output[9]"),
+    "plain vector": (
+        lambda x, rng: (z := 100 * rng.normal(), [z, *normals(rng), z + x])[1],
+        "entries that repeat another",
+    ),
 }
 
 
