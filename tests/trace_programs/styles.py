@@ -1,7 +1,9 @@
 """Ordinary ways to write a mechanism down: frames, one-hot draws, objects that are returned, races, formulas."""
 
+import base64
 import math
 import random
+import struct
 
 import numpy as np
 import pandas as pd
@@ -122,3 +124,43 @@ def exponential_of_a_noisy_number(x):
 @style(0.0, 1.0, 1, 4.0)
 def exponential_of_a_less_noisy_number(x):
     return f"{min(100.0, math.exp(x + np.random.laplace(0, 0.25))):.3f}"
+
+
+@style(5.0, 6.0, 1, 10.0)
+def packed_and_in_hexadecimal(x):
+    return struct.pack(">d", x + np.random.laplace(0, 0.1)).hex()
+
+
+@style(5.0, 6.0, 1, 10.0)
+def packed_and_in_base64(x):
+    return base64.b64encode(struct.pack("<d", x + np.random.laplace(0, 0.1))).decode()
+
+
+def _adder(scale):
+    rng = np.random.default_rng()
+
+    def add(value):
+        return value + rng.laplace(0, scale)
+
+    return add
+
+
+class _Releases:
+    def __init__(self):
+        self.rng = np.random.default_rng()
+
+    def release(self, x):
+        return x + self.rng.laplace(0, 1)
+
+
+_ADD, _RELEASES = _adder(1.0), _Releases()
+
+
+@style(5.0, 6.0, 1, 1.0)
+def generator_in_a_closure(x):
+    return _ADD(x)
+
+
+@style(5.0, 6.0, 1, 1.0)
+def generator_in_an_object(x):
+    return _RELEASES.release(x)

@@ -16,6 +16,7 @@ from dpassay.trace.projections import Array, Centres, Column, likelihood_ratio, 
 from dpassay.trace.whole import Reading, numbers_in
 
 MOST_COLUMNS, MOST_PAIRED, MOST_VALUES, MOST_FORMS = 400, 40, 12, 4
+USUAL = 0.95  # of the texts: a few may happen to be read in another way
 AGAIN = 3  # times that a number comes out, which noise does not make likely
 _FEATURES: dict[str, Callable[[Any], Any]] = {
     "the last character of": lambda value: value[-1:] if isinstance(value, str | bytes) else None,
@@ -141,19 +142,20 @@ def _is_whole(form: Any, one: Reading) -> bool:
 
 
 def _numbers_in_texts(paths: Sequence[str], both: Sequence[Sequence[Reading]]) -> Iterator[Column]:
-    """Numbers that are written in a text, if it always has as many."""
+    """Numbers that are written in a text, if it nearly always has as many."""
     for at, path in enumerate(paths):
-        if not any(isinstance(side[0].values[at], str) for side in both):
+        if not any(isinstance(side[0].values[at], str | bytes) for side in both):
             continue
-        many = {len(numbers_in(one.values[at])) for side in both for one in side}
-        if len(many) == 1:
-            for k in range(many.pop()):
-                yield Column(f"number {k + 1} in {path}", partial(_number_in, at, path, k))
+        counts = Counter(len(numbers_in(one.values[at])) for side in both for one in side)
+        ((many, times),) = counts.most_common(1)
+        if times >= USUAL * counts.total():
+            for k in range(many):
+                yield Column(f"number {k + 1} in {path}", partial(_number_in, at, path, k, many))
 
 
-def _number_in(at: int, path: str, k: int, one: Reading) -> float:
+def _number_in(at: int, path: str, k: int, many: int, one: Reading) -> float:
     found = numbers_in(_at(one, at, path))
-    return found[k] if k < len(found) else math.nan
+    return found[k] if len(found) == many else math.nan
 
 
 def _has_feature(at: int, path: str, of: Callable[[Any], Any], value: Any, one: Reading) -> bool:

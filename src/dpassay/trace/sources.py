@@ -377,6 +377,15 @@ class _Search:
             for name, value in list(space.items()):
                 if not name.startswith("__") and (new := self.other(value)) is not value:
                     self.patches.item(space, name, new)
+                elif _made_here(value, space.get("__name__")):
+                    self.look(value, 2)
+
+
+def _made_here(value: Any, module: Any) -> bool:
+    """Whether it is a function with a closure, or an object of a class, of this module: either may hold a generator."""
+    if isinstance(value, FunctionType):
+        return bool(value.__closure__) and bool(value.__module__ == module)
+    return bool(type(value).__module__ == module)
 
 
 def _contents(cell: Any) -> Any:

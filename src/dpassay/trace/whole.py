@@ -6,6 +6,7 @@ readings are the same if every part is, to the last bit. Needs only numpy.
 
 from __future__ import annotations
 
+import base64
 import io
 import math
 import re
@@ -23,6 +24,7 @@ MOST_PARTS, DEEPEST = 200_000, 40
 _CODE = (type, types.ModuleType, types.BuiltinFunctionType, types.MethodWrapperType, type(len), type(np.sin))
 _WITHOUT = {float, int, bool, str, bytes, list, tuple, dict, type(None), np.float64, np.ndarray}  # any attributes
 MOST_NUMBERS = 8  # in a text
+_HEXADECIMAL, _BASE64 = re.compile("[0-9a-fA-F]+"), re.compile("[A-Za-z0-9+/]+={0,2}")
 _NUMBER = re.compile(r"[-+]?0x[0-9a-fA-F]\.[0-9a-fA-F]+p[-+]?\d+|[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d{1,3})?")
 
 
@@ -307,14 +309,38 @@ def _repr(thing: Any) -> str | None:
 
 
 def numbers_in(text: Any) -> tuple[float, ...]:
-    """The numbers that are written in a text.
+    """The numbers that are written in a text, or in bytes: as doubles, or in what a hexadecimal or base64 text encodes.
 
-    >>> numbers_in("about 1.5 of -2e3"), numbers_in("0x1.8p+1")
-    ((1.5, -2000.0), (3.0,))
+    >>> numbers_in("about 1.5 of -2e3"), numbers_in("0x1.8p+1"), numbers_in("MS41")
+    ((1.5, -2000.0), (3.0,), (1.5,))
+    >>> numbers_in("3ff8000000000000")[0]
+    1.5
     """
+    raw = bytes(text) if isinstance(text, bytes | bytearray) else _decoded(text) if isinstance(text, str) else b""
+    if raw:
+        return _numbers_in_bytes(raw, encoded=isinstance(text, str) and len(text) == 2 * len(raw))
     if not isinstance(text, str):
         return ()
     return tuple(_read_number(one) for one in _NUMBER.findall(text)[:MOST_NUMBERS])
+
+
+def _decoded(text: str) -> bytes:
+    """What a text encodes, if all of it is hexadecimal digits of doubles, or base64 of something with numbers in it."""
+    if len(text) % 16 == 0 and _HEXADECIMAL.fullmatch(text):
+        return bytes.fromhex(text)
+    if len(text) % 4 or not _BASE64.fullmatch(text) or text.isdigit():
+        return b""
+    raw = base64.b64decode(text)
+    return raw if _numbers_in_bytes(raw) else b""
+
+
+def _numbers_in_bytes(raw: bytes, encoded: bool = False) -> tuple[float, ...]:
+    if raw.isascii() and not encoded:
+        return tuple(map(_read_number, _NUMBER.findall(raw.decode())[:MOST_NUMBERS]))
+    if len(raw) % 8 or len(raw) > 8 * MOST_NUMBERS:
+        return ()
+    read = struct.unpack(f">{len(raw) // 8}d", raw) + struct.unpack(f"<{len(raw) // 8}d", raw)
+    return tuple(one if one == 0 or 1e-100 < abs(one) < 1e100 else math.nan for one in read)  # others are no numbers
 
 
 def _read_number(text: str) -> float:
