@@ -76,6 +76,8 @@ def verify(
         raise InputError("--interpreter is for the code of a saved trace: leave it out")
     if coq is not None and kind != "certificate":
         raise InputError("--coq is for certificates: an audit or a trace rests on samples, which Coq cannot check")
+    if coq is not None:
+        _check_coq(file, coq)
     if kind == "trace":
         result = _replayed_trace(
             file,
@@ -134,12 +136,20 @@ def _rechecked(file: Path, vocabulary: Path | None, as_json: bool) -> Any:
         raise
 
 
+def _check_coq(file: Path, coq: Path) -> None:
+    """Whether Coq could read a file of this name, which must not be the certificate itself."""
+    if coq.suffix != ".v" or not coq.stem.isidentifier():
+        raise InputError(f"--coq {coq}: Coq takes file names of letters, digits and _ that end in .v, such as claim.v")
+    if coq.resolve() == file.resolve():
+        raise InputError(f"--coq {coq} is the certificate itself: give another file")
+    check_writable(coq)
+
+
 def _write_coq(file: Path, coq: Path) -> None:
     """The certificate as a file for Coq."""
     from dpassay.core.files import write_whole
     from dpassay.evidence.coq import coq_file
 
-    check_writable(coq)
     write_whole(coq, coq_file(file))
     note(f"{coq} written; to check it: coqc -Q proofs Dpassay {coq}")
 

@@ -67,6 +67,7 @@ def test_audit_needs_neither_epsilon_nor_pairs(told: Any) -> None:
     assert told("audit", "wrong", "--runs", "1000", "--epsilon", "6").exit_code == 0
 
 
+@pytest.mark.long
 def test_trace_needs_neither_epsilon_nor_pairs(told: Any) -> None:
     run = told("trace", "wrong", "--json")
     data = json.loads(run.stdout)

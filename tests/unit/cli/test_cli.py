@@ -155,6 +155,9 @@ def test_certificates_for_coq(here, tmp_path: Path) -> None:  # type: ignore[no-
     assert here("verify", str(path), "--coq", str(coq))[0] == 1
     assert here("verify", str(path), "--coq", str(coq), "--json")[0] == 1
     assert not coq.exists()  # what does not hold is not written
+    for name, said in (("adept-l1.v", "end in .v, such as claim.v"), ("adept.json", "end in .v"), ("a.txt", "in .v")):
+        code, _, err = here("verify", str(path), "--coq", str(tmp_path / name))
+        assert (code, said in " ".join(err.split())) == (2, True)
     here("check", "madlib-clipped", "--certificate", str(path))
     code, _, err = here("verify", str(path), "--coq", str(coq))
     assert (code, coq.exists()) == (2, False)

@@ -110,6 +110,7 @@ def test_an_epsilon_between_two_numbers_is_stated_at_the_larger_one() -> None:
         ("clip(l2, 1) | laplace(2)", {"epsilon": 3, "dim": 3, "neighbours": "add-remove-record"}),
         ("query(l2, 1) | laplace(1)", {"epsilon": 3, "dim": 3}),
         ("category(3) | flip(0.1)", {"epsilon": 3}),
+        ("counts(l1, 1) | laplace(1)", {"epsilon": 3, "neighbours": "group(3)"}),  # whose counts differ by 3
         ("hash(3) | flip(0.9)", {"epsilon": 1}),  # refuted, if the hash takes two values apart
     ],
 )

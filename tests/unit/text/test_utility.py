@@ -212,6 +212,7 @@ def test_the_attack_is_exact_where_there_is_a_likelihood_and_the_bound_is_for_te
     assert short.guesses.bound is None
 
 
+@pytest.mark.long
 def test_a_cell_is_the_same_whichever_others_are_measured_and_whoever_does_it() -> None:
     asked: Any = {"epsilons": (1.0, 3.0)}
     together = {one.key: one for one in measured(RESPONSE, COPY, seeds=(0, 1), **asked)}

@@ -1,4 +1,4 @@
-"""The file that Coq checks: a comment with the claim, the import, the statements, and what they assume."""
+"""The file that Coq checks: a comment with the claim, the import, and the statements."""
 
 import json
 import re
