@@ -9,8 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from scipy.special import betaincinv
-
+from dpassay.core.beta import betaincinv
 from dpassay.trace.budget import Budget
 from dpassay.trace.events import Event, candidates
 from dpassay.trace.natural import Natural
@@ -76,7 +75,7 @@ def shown(hits: tuple[int, int], runs: tuple[int, int], delta: float, alpha: flo
     >>> round(shown((500, 0), (500, 500), 0.0, 1e-3), 3)
     4.179
     """
-    if min(runs) < 1 or not hits[0]:
+    if min(runs) < 1 or not 0 < hits[0] <= runs[0] or not 0 <= hits[1] <= runs[1]:
         return 0.0
     low = float(betaincinv(hits[0], runs[0] - hits[0] + 1, alpha / 2)) * (1 - 1e-9)
     high = 1.0 if hits[1] == runs[1] else float(betaincinv(hits[1] + 1, runs[1] - hits[1], 1 - alpha / 2)) * (1 + 1e-9)

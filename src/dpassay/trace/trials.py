@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from scipy.special import betaincinv
-
+from dpassay.core.beta import betaincinv
 from dpassay.errors import MechanismError
 from dpassay.trace.budget import Budget
 from dpassay.trace.coordinatewise import Coordinates
