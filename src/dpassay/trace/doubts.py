@@ -155,7 +155,8 @@ def unused(tracer: Tracer, pair: tuple[Any, Any], replays: Sequence[Replay]) -> 
     first, other = replays[0], values_of(replays[1].x)
     numbers = {draw.start: k for k, draw in enumerate(first.x.draws)}
     lost = [numbers[draw.start] for draw in other_randomness(replays, exact=False)]
-    if any(not _of_one_law(first.x.draws[k], first.y.draws[k]) for k in lost if k < len(first.y.draws)):
+    drawn = zip(first.x.draws, first.y.draws, strict=False)
+    if not {*lost} <= {k for k, (one, other) in enumerate(drawn) if _of_one_law(one, other)}:
         return False
     try:
         runs = [tracer.run(x, {**values_of(run), **{k: other[k] for k in lost}}) for x, run in _sides(pair, first)]

@@ -6,6 +6,7 @@ import math
 import re
 import statistics
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -48,17 +49,17 @@ def described(output: Any) -> str:
     return ", ".join(f"{path} {leaf}".strip() for path, leaf in found)
 
 
-def _leaves(output: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _leaves(output: Any, path: str, above: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
     if hasattr(output, "untyped_storage"):  # a tensor
         output = output.detach().cpu().double().numpy()
     if isinstance(output, np.ndarray):
         output = output.tolist()
     if isinstance(output, dict):
         for key, one in output.items():
-            yield from _leaves(one, f"{path}[{shown_key(key)}]")
+            yield from _leaves(one, f"{path}[{shown_key(key)}]", above)
     elif isinstance(output, list | tuple):
         for at, one in enumerate(output):
-            yield from _leaves(one, f"{path}[{at}]")
+            yield from _leaves(one, f"{path}[{at}]", above)
     elif isinstance(output, set | frozenset):
         for at, member in enumerate(sorted(map(described, output))):
             yield f"{path}[{at}]", member
@@ -72,16 +73,26 @@ def _leaves(output: Any, path: str) -> Iterator[tuple[str, Any]]:
     elif isinstance(output, bytes | None):
         yield path, output
     else:
-        held = getattr(output, "__dict__", None)
         if _ADDRESS.search(text := repr(output)):
-            if held and not callable(output):  # an object that shows nothing by itself
-                yield from ((f"{path}.{name}{at}", leaf) for name, one in held.items() for at, leaf in _leaves(one, ""))
+            if found := _attributes(output, path, above):
+                yield from found
                 return
             raise MechanismError(
                 f"{path} is of type {type(output).__name__}, which cannot be read: return numbers, texts, arrays, "
                 "lists or dicts"
             )
         yield path, text
+
+
+def _attributes(thing: Any, path: str, above: tuple[int, ...]) -> list[tuple[str, Any]]:
+    """The leaves of what an object holds, without what cannot be read: that is compared by `whole.read`."""
+    found: list[tuple[str, Any]] = []
+    if id(thing) in above or callable(thing):
+        return found
+    for name, one in getattr(thing, "__dict__", {}).items():
+        with suppress(MechanismError):
+            found += _leaves(one, f"{path}.{name}", (*above, id(thing)))
+    return found
 
 
 def same(first: list[Any], second: list[Any], rounding: float = ROUNDING) -> list[bool]:

@@ -17,9 +17,9 @@ import numpy as np
 from numpy import asarray
 
 from dpassay.errors import MechanismError
+from dpassay.trace.cheapest_shift import Row, cheapest, numbers_of
 from dpassay.trace.deciding import COMPARISONS
 from dpassay.trace.follow import difference, moved
-from dpassay.trace.formulas import bases_of_draw
 from dpassay.trace.laws import NOISE_KINDS, law_of, node_law
 from dpassay.trace.record import Comparison, Draw, Node, Run
 from dpassay.trace.replay import released_in
@@ -28,16 +28,9 @@ from dpassay.trace.solving import Wanted
 from dpassay.trace.tracer import Tracer
 
 MOST_PATHS, MOST_LEARNED, SETTLED = 300, 600, 100  # paths of an input; runs to learn them; of which the last show none
-MOST_NUMBERS, MOST_ROWS, ROUNDS = 400, 4000, 60  # of a linear program; how often a path is begun anew
-_BOTH, _UPWARDS = (
-    ("laplace", "logistic"),
-    ("exponential", "gumbel"),
-)  # noise that may be shifted, and in which direction
-
+ROUNDS = 60  # how often a path is begun anew
 _RANKS = ("argmax", "argmin", "argsort")
 _ORDERS = ("greater", "greater_equal", "less", "less_equal")
-
-Row = tuple[dict[int, float], float, str]  # Σ coefficient · d compared with a number: "=", "≥" or "≤"
 
 
 class Drawn(NamedTuple):
@@ -138,6 +131,8 @@ def judged(tracer: Tracer, pair: tuple[Any, Any], at: int, run: Run, paths: Path
         return f"a replay with other noise raised an error: {error}"
     if path_of(other) != path_of(run) or _laws(other, shift.by) != shift.laws[1]:
         return "the two inputs do not do the same with the shifted noise"
+    if not _is_shifted(run, other, noise, shift.by):
+        return "the shifted noise is none that the code can draw"
     if not all(k < len(other.nodes) and close(run.nodes[k], other.nodes[k]) for k in shift.released):
         return "a sum with noise is not the same with the shifted noise"
     where = run.reading.difference(other.reading)
@@ -169,7 +164,7 @@ def _shift(tracer: Tracer, run: Run, y: Any) -> Shift | None:
                 return None
             rows += [(c, gap, "=") for one in equal if one is not None for c, gap in one]
         laws = own, (its if len(its) == len(own) else own)
-        solved = _cheapest(run, rows)
+        solved = cheapest(run, rows)
         if solved is None:
             return None
         if there and all(math.isclose(solved[0].get(k, 0.0), by.get(k, 0.0), abs_tol=1e-12) for k in {*solved[0], *by}):
@@ -287,81 +282,9 @@ def _hides(node: Node) -> bool:
     return bool(kinds) and kinds <= set(NOISE_KINDS)
 
 
-def _numbers(run: Run) -> dict[int, tuple[Draw, int]]:
-    """Where the numbers that were compared or released are drawn, by their position in the run."""
-    found: dict[int, tuple[Draw, int]] = {}
-    nodes = [*run.nodes, *(one.numbers for one in run.comparisons if one.numbers is not None)]
-    for draw in {draw.start: draw for node in nodes for draw in node.draws}.values():
-        if draw.start >= run.first:
-            found.update({draw.start - run.first + at: (draw, at) for at in range(max(draw.values.size, 1))})
-    return found
-
-
-def _cheapest(run: Run, rows: Sequence[Row]) -> tuple[dict[int, float], float] | None:
-    """The shifts that satisfy all rows with the least loss, and this loss; None if there are none."""
-    from scipy.optimize import linprog
-
-    where = _numbers(run)
-    used = sorted({k for row, _, _ in rows for k in row})
-    if not used:
-        return ({}, 0.0) if all(_trivially(gap, sign) for _, gap, sign in rows) else None
-    if len(used) > MOST_NUMBERS or len(rows) > MOST_ROWS or any(k not in where for k in used):
-        return None
-    costs, ends = [], []
-    for k in used:
-        cost, least, most = _price(*where[k])
-        costs.append(cost)
-        ends.append((least, most))
-    column = {k: at for at, k in enumerate(used)}
-    n = len(used)  # each shift is a difference of two numbers that are not negative
-    limits: dict[str, list[Any]] = {"A_ub": [], "b_ub": [], "A_eq": [], "b_eq": []}
-    for coefficients, gap, sign in rows:
-        line = np.zeros(2 * n)
-        for k, by in coefficients.items():
-            line[column[k]], line[n + column[k]] = by, -by
-        turn = -1.0 if sign == "≥" else 1.0
-        limits["A_eq" if sign == "=" else "A_ub"].append(turn * line)
-        limits["b_eq" if sign == "=" else "b_ub"].append(turn * gap)
-    bounds = [(0.0, high) for _, high in ends] + [(0.0, -low) for low, _ in ends]
-    solved = linprog([*costs, *costs], **{name: one or None for name, one in limits.items()}, bounds=bounds)
-    if not solved.success:
-        return None
-    shifts = {k: float(f"{solved.x[at] - solved.x[n + at]:.12g}") for k, at in column.items()}
-    shifts = {k: by for k, by in shifts.items() if abs(by) > 1e-12}
-    if not _apart([where[k] for k in shifts]):
-        return None
-    whole = all(by == int(by) for k, by in shifts.items() if where[k][0].values.dtype.kind in "iu")
-    return (shifts, math.fsum(costs[column[k]] * abs(by) for k, by in shifts.items())) if whole else None
-
-
-def _trivially(gap: float, sign: str) -> bool:
-    return {"=": abs(gap) < 1e-12, "≥": gap <= 0, "≤": gap >= 0}[sign]
-
-
-def _price(draw: Draw, at: int) -> tuple[float, float, float]:
-    """What a shift of 1 of a number loses, and between what it may be shifted."""
-    law = law_of(draw)
-    scale = 0.0 if law is None else abs(float(np.reshape(law.scale, -1)[at]))
-    if law is None or not scale or law.share:
-        return 0.0, 0.0, 0.0
-    if law.kind in _BOTH:
-        return 1 / scale, -math.inf, math.inf
-    upwards = law.kind in _UPWARDS
-    rising = bool(np.reshape(law.scale, -1)[at] > 0)
-    if upwards:
-        return 1 / scale, *((0.0, math.inf) if rising else (-math.inf, 0.0))
-    return 0.0, 0.0, 0.0
-
-
-def _apart(numbers: Sequence[tuple[Draw, int]]) -> bool:
-    """Whether shifted numbers were made from different drawn ones."""
-    made = [int(base[at]) for draw, at in numbers for base in bases_of_draw(draw) if base[at] >= 0]
-    return len(made) == len(set(made))
-
-
 def _shifted(run: Run, shift: Shift) -> dict[int, Any]:
     """The draws of a run with their numbers shifted, around the locations that the other input has."""
-    wanted, where = Wanted(run), _numbers(run)
+    wanted, where = Wanted(run), numbers_of(run)
     for k, by in shift.by.items():
         draw, at = where[k]
         value = np.array([float(np.reshape(draw.values, -1)[at]) + by])
@@ -373,9 +296,25 @@ def _shifted(run: Run, shift: Shift) -> dict[int, Any]:
     return noise
 
 
+def _is_shifted(run: Run, other: Run, noise: dict[int, Any], by: dict[int, float]) -> bool:
+    """Whether the other run drew this noise, and its numbers are those of the first, shifted as stated."""
+    if any(not np.allclose(draw.values, noise[k], rtol=1e-9, atol=0) for k, draw in enumerate(other.draws)):
+        return False
+    mine, its = numbers_of(run), numbers_of(other)
+    return all(
+        k in its and math.isclose(_noise(*its[k]), _noise(*mine[k]) + d, rel_tol=1e-6, abs_tol=1e-9)
+        for k, d in by.items()
+    )
+
+
+def _noise(draw: Draw, at: int) -> float:
+    """A drawn number without its location."""
+    return float(np.reshape(draw.values, -1)[at]) - float(np.reshape(_location(draw), -1)[at])
+
+
 def _laws(run: Run, shifted: Iterable[int]) -> Laws:
     """The draws of a run, and the numbers made from them that are shifted."""
-    where = _numbers(run)
+    where = numbers_of(run)
     made = [where[k][0] for k in sorted(shifted) if k in where and where[k][0].formula is not None]
     return tuple(map(_drawn, [*run.draws, *made]))
 

@@ -1,6 +1,7 @@
 """What an output holds without showing it is a part of it: two outputs that look the same may differ there."""
 
 import io
+import math
 import re
 from collections import defaultdict
 from collections.abc import Callable
@@ -86,3 +87,24 @@ def test_a_series_that_was_not_copied_is_read_once() -> None:
     assert read(kept).paths == read(copied).paths
     part = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})["a"].iloc[:1]
     assert any(".base" in path for path in read(part).paths)
+
+
+class Releasing:
+    """Holds itself, and on request its generator or the raw value."""
+
+    def __init__(self, x: float, **more: Any) -> None:
+        self.me, rng = self, np.random.default_rng()
+        self.value = x + rng.laplace()
+        self.raw = x if more.get("raw") else 0.0
+        self.rng = rng if more.get("generator") else None
+
+
+def test_an_object_is_read_by_what_it_holds() -> None:
+    """The state of a generator tells what it drew last, so that no bound holds for an object with it."""
+
+    def traced(**more: Any) -> Any:
+        return trace(lambda x: Releasing(x, **more), pairs=[(0.0, 1.0)], epsilon=1, hostile=False)
+
+    assert traced().pair_epsilon.upper == pytest.approx(1, rel=1e-9)
+    assert traced(generator=True).pair_epsilon.upper == math.inf
+    assert "output.raw has no noise" in traced(raw=True).verdict.reason

@@ -10,7 +10,7 @@ from scipy import stats
 
 import dpassay
 from dpassay.errors import InputError
-from dpassay.trace.paths import Paths, judged, learned, path_of
+from dpassay.trace.paths import Paths, Shift, judged, learned, path_of
 from dpassay.trace.saved import load_trace
 from dpassay.trace.tracer import Tracer
 from dpassay.trace.trials import Trials
@@ -185,3 +185,64 @@ def test_an_order_is_kept_by_keeping_each_difference() -> None:
     assert paths is not None
     assert costs(paths, 0) == pytest.approx([0, 0.5])
     assert costs(paths, 1) == pytest.approx([0, 0.5])
+
+
+def test_noise_that_was_not_shifted_as_stated_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last query is never compared with anything that its noise would change, so that the outputs agree anyway."""
+
+    def code(counts: list[float], rng: Any) -> bool:
+        answer = bool(counts[0] + rng.laplace(0, 2.0) > 3)
+        rng.laplace(0, 1.0)
+        return answer
+
+    tracer, pair = Tracer(code), ([2.0], [3.0])
+    paths = learned(tracer, pair, 1.0)
+    assert paths is not None
+    run = tracer.run(pair[0], key=(0, 9, 0))
+    run.key = (0, 9, 0)
+    assert judged(tracer, pair, 0, run, paths) == ""
+
+    requested = Tracer.run
+
+    def moved(self: Tracer, x: Any, noise: Any = None, **more: Any) -> Any:
+        return requested(self, x, {**noise, 1: noise[1] + 5.0} if noise else noise, **more)
+
+    monkeypatch.setattr(Tracer, "run", moved)
+    assert judged(tracer, pair, 0, run, paths) == "the shifted noise is none that the code can draw"
+
+
+def kept_if_large(x: float, rng: Any) -> float | None:
+    noisy = x + rng.laplace(0, 2.0)
+    return float(noisy) if noisy > 0 else None
+
+
+def test_a_sum_is_made_the_same_by_its_noise_and_not_by_force() -> None:
+    """The rounding of a released sum is taken from the first run, which must not hide that the sum is another one."""
+    tracer, pair = Tracer(kept_if_large), (3.0, 4.0)
+    paths = learned(tracer, pair, 1.0)
+    assert paths is not None
+    runs = [tracer.run(3.0, key=(0, 9, k)) for k in range(20)]
+    for k, run in enumerate(runs):
+        run.key = (0, 9, k)
+    assert {judged(tracer, pair, 0, run, paths) for run in runs} == {""}
+    still = {path: replace(one, by={}) for path, one in paths.shifts[0].items()}
+    said = {judged(tracer, pair, 0, run, Paths(1.0, (still, {}))) for run in runs}
+    assert "a sum with noise is not the same with the shifted noise" in said
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_the_laws_of_a_path_are_those_from_which_its_loss_was_computed(side: int) -> None:
+    tracer, pair = Tracer(kept_if_large), (3.0, 4.0)
+    paths = learned(tracer, pair, 1.0)
+    assert paths is not None
+
+    def other(shift: Shift) -> Shift:
+        laws = list(shift.laws)
+        laws[side] = tuple(one._replace(law=("laplace", b"another scale", 0.0)) for one in laws[side])
+        return replace(shift, laws=(laws[0], laws[1]))
+
+    changed = Paths(1.0, ({path: other(one) for path, one in paths.shifts[0].items()}, {}))
+    run = tracer.run(3.0, key=(0, 9, 0))
+    run.key = (0, 9, 0)
+    assert judged(tracer, pair, 0, run, paths) == ""
+    assert judged(tracer, pair, 0, run, changed)
