@@ -7,10 +7,12 @@ the library itself is not imported here.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpassay.adapters.base import Adapted
 from dpassay.errors import InputError
+
+if TYPE_CHECKING:
+    from dpassay.adapters.base import Adapted
 
 # The package in which a class is defined, and our file that reads its objects.
 LIBRARIES = {
@@ -30,9 +32,13 @@ def adapted(thing: Any) -> Adapted | None:
     >>> adapted("clip(l2, 1) | laplace(2)"), adapted(len)
     (None, None)
     """
-    if isinstance(thing, Adapted):
-        return thing
-    for package in _packages(thing):
+    packages = _packages(thing)
+    if "dpassay" in packages:
+        from dpassay.adapters.base import Adapted
+
+        if isinstance(thing, Adapted):
+            return thing
+    for package in packages:
         if package in LIBRARIES:
             reader = import_module(f"dpassay.adapters.{LIBRARIES[package]}")
             try:

@@ -21,8 +21,7 @@ from dpassay.audit.common_numbers import CommonNumbers
 from dpassay.audit.outputs import only_output, read
 from dpassay.audit.python_objects import awaited
 from dpassay.errors import InputError, MechanismError
-from dpassay.pipeline.mechanism import Failure, Mechanism, check_number
-from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.mechanism import Failure, Mechanism, check_number, is_pipeline
 
 COMPARED = 16  # calls whose input is compared with what it was before; later ones at each power of two
 _SCALARS = (np.bool_, np.float16, np.float32, np.float64, *(np.dtype(code).type for code in "bhilqBHILQ"))
@@ -236,7 +235,7 @@ def _named(value: Any) -> str:
 
 def called(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) -> Any:
     """One call: with an input and random numbers of its own, its outputs copied before the next."""
-    if isinstance(mechanism, Pipeline) or runs_elsewhere(mechanism):  # they neither change an input nor keep an output
+    if is_pipeline(mechanism) or runs_elsewhere(mechanism):  # they neither change an input nor keep an output
         return counted(awaited(mechanism.sample(x, n, rng)), n)
     return copied(counted(awaited(_apart(mechanism, x, n, CallGenerators(rng))), n))
 

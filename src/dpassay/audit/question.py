@@ -8,7 +8,7 @@ import numpy as np
 
 from dpassay.adapters import adapted
 from dpassay.adapters.base import Adapted
-from dpassay.audit.candidate_pairs import input_sets, region_of, shown
+from dpassay.audit.candidate_pairs import input_sets, shown
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
 from dpassay.audit.expected_power import Hypothesis
 from dpassay.audit.experiment import Experiment
@@ -90,7 +90,11 @@ def resolve(subject: Any, options: AuditOptions) -> tuple[Question, str]:
     )
     mechanism = seed_all(mechanism) if options.seed_all else mechanism
     neighbours = _neighbours(options, claim, mechanism)
-    region = region_of(options.region, options.dim) if isinstance(options.region, str) else options.region
+    region = options.region
+    if isinstance(region, str):
+        from dpassay.audit.region_pairs import region_of
+
+        region = region_of(region, options.dim)
     sources = {**{source: getattr(options, source) for source in INPUT_SOURCES}, "region": region}
     if claim is not None and all(value is None for value in sources.values()):
         sources["pairs"] = claim.trial.pairs

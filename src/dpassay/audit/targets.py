@@ -22,8 +22,7 @@ from dpassay.audit.outputs import only_output
 from dpassay.audit.python_objects import adapted, attempt, awaited, failure
 from dpassay.audit.timing import check_time
 from dpassay.errors import DpassayError, InputError, MechanismError
-from dpassay.pipeline.mechanism import HasDistribution, Mechanism, Redrawn
-from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.mechanism import HasDistribution, Mechanism, Redrawn, is_pipeline
 
 if TYPE_CHECKING:
     from dpassay.pipeline.distributions import Distribution
@@ -215,7 +214,7 @@ def draw_each(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Genera
     at_once = getattr(mechanism, "sample_each", None)
     if at_once is not None:
         return list(at_once(inputs, rng))
-    if isinstance(mechanism, Pipeline):
+    if is_pipeline(mechanism):
         return [attempt(lambda x: only_output(called(mechanism, x, 1, rng)), x) for x in inputs]
     calls = CallGenerators(rng)
     return [attempt(one_output, mechanism, x, calls) for x in inputs]
@@ -296,7 +295,7 @@ def describe(thing: Any) -> dict[str, str]:
     >>> describe(Program("python rewriter.py"))
     {'kind': 'command', 'command': 'python rewriter.py'}
     """
-    if isinstance(thing, Pipeline):
+    if is_pipeline(thing):
         return {"kind": "pipeline", "pipeline": str(thing), "dim": str(thing.dim)}
     if callable(getattr(thing, "describe", None)):
         return dict(thing.describe())

@@ -9,57 +9,23 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
-from dpassay.cli import calibrate, train
-from dpassay.cli.attack import attack
-from dpassay.cli.audit import audit
-from dpassay.cli.check import check
-from dpassay.cli.coercion import Command
 from dpassay.cli.common import as_options
-from dpassay.cli.corpora import corpus
-from dpassay.cli.gallery import gallery, show
-from dpassay.cli.options import Commands, shared_options
-from dpassay.cli.packages import packages
-from dpassay.cli.reconstruct import reconstruct
-from dpassay.cli.reproduce import reproduce
-from dpassay.cli.serve import serve
-from dpassay.cli.text import rewrite
-from dpassay.cli.trace import trace
-from dpassay.cli.training import audit_training
-from dpassay.cli.utility import utility
-from dpassay.cli.verify import verify
+from dpassay.cli.options import Program
 from dpassay.errors import CertificateError, DpassayError, ExpressionError, InputError, MechanismError, harmless
 
 app = typer.Typer(
     name="dpassay",
     help="Is that epsilon real? Exact, re-checkable verdicts on differential-privacy claims.",
-    cls=Commands,
+    cls=Program,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # rich costs 0.1 s, a third of what --help may take
 )
-# The help shows the groups, and the commands of each, in this order.
-GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Judge a claim": (check, audit, trace, verify, audit_training, serve),
-    "Published claims": (gallery, show, packages, reproduce),
-    "Guarantees and noise": (calibrate.compose,),
-    "Text systems and private training": (rewrite, utility, reconstruct, attack, corpus),
-}
-for group, commands in GROUPS.items():
-    for command in commands:
-        app.command(rich_help_panel=group, cls=Command)(shared_options(command))
-PARTS = {"calibrate": (calibrate.app, "Guarantees and noise"), "train": (train.app, list(GROUPS)[-1])}
-for name, (part, group) in PARTS.items():
-    for registered in part.registered_commands:
-        if registered.callback is not None:
-            registered.callback, registered.cls = shared_options(registered.callback), Command
-    app.add_typer(part, name=name, rich_help_panel=group)
-
 OWN_ERROR = 70  # as sysexits.h has it
 CLOSED_PIPE = 141  # as a shell reports SIGPIPE; 1 would mean that the claim is refuted
 

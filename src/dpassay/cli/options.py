@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from functools import wraps
+from importlib import import_module
 from inspect import Parameter, signature
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, ClassVar, get_args
 
 import typer
 from typer.core import TyperGroup
 from typer.models import OptionInfo
 
 from dpassay.cli import common
-from dpassay.cli.coercion import converted_if_needed
+from dpassay.cli.coercion import Command, converted_if_needed
 from dpassay.errors import InputError
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no notes on stderr, only errors.")]
@@ -62,8 +63,38 @@ def _counted(parameter: Parameter) -> Parameter:
     return parameter.replace(annotation=Annotated[kind, option])
 
 
+# The help shows the groups, and the commands of each, in this order. A command's module is imported when it is used.
+GROUPS = {
+    "Judge a claim": {
+        "check": "check:check",
+        "audit": "audit:audit",
+        "trace": "trace:trace",
+        "verify": "verify:verify",
+        "audit-training": "training:audit_training",
+        "serve": "serve:serve",
+    },
+    "Published claims": {
+        "gallery": "gallery:gallery",
+        "show": "gallery:show",
+        "packages": "packages:packages",
+        "reproduce": "reproduce:reproduce",
+    },
+    "Guarantees and noise": {"compose": "calibrate:compose", "calibrate": "calibrate:app"},
+    "Text systems and private training": {
+        "rewrite": "text:rewrite",
+        "utility": "utility:utility",
+        "reconstruct": "reconstruct:reconstruct",
+        "attack": "attack:attack",
+        "corpus": "corpora:corpus",
+        "train": "train:app",
+    },
+}
+
+
 class Commands(TyperGroup):
-    """Commands in groups, in the order in which they were added, each with its whole summary."""
+    """Commands in the order in which they were added, each with its whole summary."""
+
+    groups: ClassVar[Mapping[str, Iterable[str]]] = {}
 
     def get_params(self, ctx: Any) -> list[Any]:
         return converted_if_needed(super().get_params(ctx))
@@ -72,12 +103,40 @@ class Commands(TyperGroup):
         return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for name, command in self.commands.items():
-            if not command.hidden:
-                group = getattr(command, "rich_help_panel", None) or "Commands"
-                groups.setdefault(str(group), []).append((name, command.get_short_help_str(limit=1000)))
-        width = max((len(name) for rows in groups.values() for name, _ in rows), default=0)
-        for group, rows in groups.items():
+        width = max(map(len, self.list_commands(ctx)))
+        for group, names in (self.groups or {"Commands": self.list_commands(ctx)}).items():
+            commands: list[tuple[str, Any]] = [(name.ljust(width), self.get_command(ctx, name)) for name in names]
             with formatter.section(group):
-                formatter.write_dl([(name.ljust(width), summary) for name, summary in rows])
+                formatter.write_dl([(name, command.get_short_help_str(limit=1000)) for name, command in commands])
+
+
+class Program(Commands):
+    """All commands, in groups."""
+
+    groups = GROUPS
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [name for names in self.groups.values() for name in names]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        for homes in GROUPS.values():
+            if cmd_name in homes and cmd_name not in self.commands:
+                self.commands[cmd_name] = _imported(cmd_name, homes[cmd_name])
+        return super().get_command(ctx, cmd_name)
+
+
+def _imported(name: str, home: str) -> Any:
+    """A command, or a group of them, from its module."""
+    module, _, attribute = home.partition(":")
+    found = getattr(import_module(f"dpassay.cli.{module}"), attribute)
+    holder = typer.Typer(add_completion=False, rich_markup_mode=None)
+    holder.callback()(lambda: None)  # typer takes a program with one command for that command
+    if isinstance(found, typer.Typer):
+        for registered in found.registered_commands:
+            if registered.callback is not None:
+                registered.callback, registered.cls = shared_options(registered.callback), Command
+        holder.add_typer(found, name=name)
+    else:
+        holder.command(name, cls=Command)(shared_options(found))
+    group: Any = typer.main.get_command(holder)
+    return group.commands[name]

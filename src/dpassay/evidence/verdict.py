@@ -17,7 +17,7 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.theorems import Theorem
 from dpassay.errors import AmbiguousError, InputError, harmless
 from dpassay.evidence.sampled import SampledWitness
-from dpassay.pipeline.pipeline import Pipeline
+from dpassay.pipeline.mechanism import is_pipeline
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -214,12 +214,12 @@ class Verdict:
     @property
     def subject(self) -> str:
         """A description of the mechanism: a pipeline's stages, or the name of a program, an object or an address."""
-        return str(self.mechanism) if isinstance(self.mechanism, Pipeline) else self.name
+        return str(self.mechanism) if is_pipeline(self.mechanism) else self.name
 
     @cached_property
     def profile(self) -> PrivacyProfile | None:
         """Bounds on the loss at every ε and δ, for a pipeline. After an audit it is computed when first accessed."""
-        if self.exact.profile is None and isinstance(self.mechanism, Pipeline):
+        if self.exact.profile is None and is_pipeline(self.mechanism):
             from dpassay.exact.analysis import analyse  # a sampled verdict needs none of it
 
             return analyse(self.mechanism, self.neighbours)

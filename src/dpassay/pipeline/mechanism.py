@@ -1,12 +1,28 @@
 """What can be run: anything that draws n outputs for an input."""
 
+from __future__ import annotations
+
+import sys
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
 from dpassay.errors import InputError, without_address
-from dpassay.pipeline.distributions import Distribution
+
+if TYPE_CHECKING:
+    from dpassay.pipeline.distributions import Distribution
+    from dpassay.pipeline.pipeline import Pipeline
+
+
+def is_pipeline(mechanism: Any) -> TypeGuard[Pipeline]:
+    """Whether a mechanism is a formula. To run other code no stage is imported.
+
+    >>> is_pipeline(len)
+    False
+    """
+    module = sys.modules.get("dpassay.pipeline.pipeline")
+    return module is not None and isinstance(mechanism, module.Pipeline)
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ import os
 import random
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -94,8 +94,25 @@ def global_names(code: CodeType) -> set[str]:
 
 
 @contextmanager
-def known_bits(key: Sequence[int], held: Sequence[Any] = ()) -> Iterator[None]:
+def shared_states_kept() -> Iterator[None]:
+    """Put the generators that all code shares back to where they are now."""
+    torch = sys.modules.get("torch")
+    before = random.getstate(), np.random.get_state()
+    torch_before = None if torch is None else torch.get_rng_state()
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])
+        if torch is not None and torch_before is not None:
+            torch.set_rng_state(torch_before)
+
+
+@contextmanager
+def known_bits(key: Sequence[int], held: Sequence[Any] = (), keep: bool = True) -> Iterator[None]:
     """Start all sources of randomness from a key: the shared generators, those that are held, and the system's.
+
+    Their states are put back afterwards; without `keep` those of the shared ones are not, which takes long.
 
     >>> with known_bits([1]):
     ...     first = random.random(), np.random.random(), np.random.default_rng().random(), os.urandom(2)
@@ -105,8 +122,6 @@ def known_bits(key: Sequence[int], held: Sequence[Any] = ()) -> Iterator[None]:
     """
     stream = _GENERATOR(np.random.PCG64(list(key)))
     torch = sys.modules.get("torch")
-    before = random.getstate(), np.random.get_state()
-    torch_before = None if torch is None else torch.get_rng_state()
     states = [state_of(one) for one in _of_this_kind(held)]
     system, randbits, seed = os.urandom, getattr(_BIT_GENERATOR, "randbits", None), random.Random.seed
 
@@ -116,32 +131,29 @@ def known_bits(key: Sequence[int], held: Sequence[Any] = ()) -> Iterator[None]:
     def seeded(generator: Any, a: Any = None, version: int = 2) -> None:
         seed(generator, int(stream.integers(2**63)) if a is None else a, version)
 
-    try:
-        random.seed(int(stream.integers(2**63)))
-        np.random.seed(int(stream.integers(2**32)))
-        if torch is not None:
-            torch.manual_seed(int(stream.integers(2**63)))
-        for one in held:
-            if isinstance(one, random.SystemRandom):
-                setattr(one, "gauss_next", None)  # noqa: B010 - the second of two numbers, which the next call would take
-        for one in _of_this_kind(held):
-            _restart(one, int(stream.integers(2**63)))
-        os.urandom = random._urandom = from_stream  # type: ignore[attr-defined]
-        if randbits is not None:
-            _BIT_GENERATOR.randbits = lambda bits: int.from_bytes(stream.bytes((bits + 7) // 8), "big")
-        setattr(random.Random, "seed", seeded)  # noqa: B010 - with other types than its own
-        yield
-    finally:
-        os.urandom = random._urandom = system  # type: ignore[attr-defined]
-        if randbits is not None:
-            _BIT_GENERATOR.randbits = randbits
-        setattr(random.Random, "seed", seed)  # noqa: B010
-        random.setstate(before[0])
-        np.random.set_state(before[1])
-        if torch is not None and torch_before is not None:
-            torch.set_rng_state(torch_before)
-        for one, state in zip(_of_this_kind(held), states, strict=True):
-            set_state(one, state)
+    with shared_states_kept() if keep else nullcontext():
+        try:
+            random.seed(int(stream.integers(2**63)))
+            np.random.seed(int(stream.integers(2**32)))
+            if torch is not None:
+                torch.manual_seed(int(stream.integers(2**63)))
+            for one in held:
+                if isinstance(one, random.SystemRandom):
+                    setattr(one, "gauss_next", None)  # noqa: B010 - the second of two numbers, which the next call would take
+            for one in _of_this_kind(held):
+                _restart(one, int(stream.integers(2**63)))
+            os.urandom = random._urandom = from_stream  # type: ignore[attr-defined]
+            if randbits is not None:
+                _BIT_GENERATOR.randbits = lambda bits: int.from_bytes(stream.bytes((bits + 7) // 8), "big")
+            setattr(random.Random, "seed", seeded)  # noqa: B010 - with other types than its own
+            yield
+        finally:
+            os.urandom = random._urandom = system  # type: ignore[attr-defined]
+            if randbits is not None:
+                _BIT_GENERATOR.randbits = randbits
+            setattr(random.Random, "seed", seed)  # noqa: B010
+            for one, state in zip(_of_this_kind(held), states, strict=True):
+                set_state(one, state)
 
 
 def _of_this_kind(held: Sequence[Any]) -> list[Any]:

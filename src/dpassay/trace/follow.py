@@ -221,8 +221,8 @@ def consistent(node: Node, values: Any) -> bool:
     if node.offset.shape != result.shape:
         return False
     with np.errstate(all="ignore"):
-        size = np.abs(node.offset) + 1e-300
-        for index, factor in node.terms:
-            size = size + np.where(index < 0, 0.0, np.abs(factor * node.of_numbers(lambda d: d.values, index)))
-        off = np.abs(node.value - result) > 1e3 * node.rounding * size
+        value, size = node.offset, np.abs(node.offset) + 1e-300
+        for part in node.parts():
+            value, size = value + part, size + np.abs(part)
+        off = np.abs(value - result) > 1e3 * node.rounding * size
     return not bool((off & np.isfinite(result)).any())

@@ -17,12 +17,13 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from dpassay.errors import MechanismError
-from dpassay.trace.bits import generators_of, known_bits
+from dpassay.trace.bits import generators_of, known_bits, shared_states_kept
 from dpassay.trace.budget import charge
 from dpassay.trace.seeds import fixed_seeds
 from dpassay.trace.whole import Reading, read
@@ -156,27 +157,22 @@ class Natural:
 
     def _anew(self, asked: Sequence[tuple[Any, Key]]) -> list[Any]:
         found: list[Any] = []
-        for x, key in asked:
-            with known_bits(key, self.held):
-                for seed in self.fixed:
-                    seed.restart()
-                found.append(run_naturally(self.call, x, key).data())
+        with shared_states_kept():
+            for x, key in asked:
+                with known_bits(key, self.held, keep=False):
+                    for seed in self.fixed:
+                        seed.restart()
+                    found.append(run_naturally(self.call, x, key).data())
         return found
 
     def _of(self, asked: Sequence[tuple[Any, Key]], each: bool) -> list[Any]:
         found: list[Any] = []
-        if not each:
-            with known_bits(asked[0][1], self.held):
-                for x, key in asked:
-                    if time.monotonic() > self.until:
-                        break
+        with shared_states_kept(), nullcontext() if each else known_bits(asked[0][1], self.held, keep=False):
+            for x, key in asked:
+                if time.monotonic() > self.until:
+                    break
+                with known_bits(key, self.held, keep=False) if each else nullcontext():
                     found.append(run_naturally(self.call, x, key).data())
-            return found
-        for x, key in asked:
-            if time.monotonic() > self.until:
-                break
-            with known_bits(key, self.held):
-                found.append(run_naturally(self.call, x, key).data())
         return found
 
     def _elsewhere(self, *work: Callable[[], list[Any]]) -> list[Any]:

@@ -56,14 +56,14 @@ def watched(draw: Draw, scalar: bool) -> Any:
     return with_node(draw.values.copy(), of_draw(draw), scalar)
 
 
-def with_node(values: Any, node: Node | None, scalar: bool) -> Any:
-    """Numbers with the node that describes them, if it is still valid. One number without a node stays plain."""
+def with_node(values: Any, node: Node | None, scalar: bool, sure: bool = False) -> Any:
+    """Numbers with the node that describes them, if it is sure or still valid. One without a node stays plain."""
     run = current()
     if run is None or not isinstance(values, int | float | np.number | np.bool_ | np.ndarray):
         return values
     if np.iscomplexobj(values) or (isinstance(values, np.ndarray) and values.dtype.kind not in "biuf"):
         return values
-    if node is not None and consistent(node, values):
+    if node is not None and (sure or consistent(node, values)):
         values = run.note(node, values)
     else:
         node = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -177,16 +177,21 @@ class Node:
     @property
     def value(self) -> Array:
         """The numbers, up to rounding."""
-        total = asarray(self.offset, dtype=float)
+        return asarray(sum(self.parts(), asarray(self.offset, dtype=float)))
+
+    def parts(self) -> Iterator[Array]:
+        """The numbers of each term, times its factor; 0 where a coordinate does not have it."""
         for index, factor in self.terms:
-            total = total + np.where(index < 0, 0.0, factor * self.of_numbers(lambda draw: draw.values, index))
-        return asarray(total)
+            numbers = factor * self.of_numbers(lambda draw: draw.values, index)
+            yield numbers if index.size == 1 and index.item() >= 0 else np.where(index < 0, 0.0, numbers)
 
     def of_numbers(self, of: Callable[[Draw], Any], index: Array | None = None) -> Array:
         """For each number of the first term, or of these, the value of a function that takes a whole draw."""
         index = self.index if index is None else index
         if len(self.draws) == 1:
             only = asarray(of(self.draws[0])).reshape(-1)
+            if index.size == only.size == 1 and index.item() >= 0:
+                return only.reshape(index.shape)
             return asarray(only[np.where(index < 0, 0, index - self.draws[0].start)])
         parts = [asarray(of(draw)).reshape(-1) for draw in self.draws]
         starts = np.array([draw.start for draw in self.draws])

@@ -109,10 +109,10 @@ def _noted(run: Run, source: str, name: str, given: list[Any], options: dict[str
             out.node = of_draw(draw)
             run.note(out.node, draw.values)
             return out
-        return with_node(numbers, of_draw(draw), scalar=False)
+        return with_node(numbers, of_draw(draw), scalar=False, sure=True)
     own = draw.values[()]
     number = numbers if own == numbers or own != own else kind(own)
-    return with_node(number, of_draw(draw), scalar=True)
+    return with_node(number, of_draw(draw), scalar=True, sure=True)
 
 
 class _AlsoPlain(type):

@@ -16,7 +16,7 @@ from dpassay.audit.python_objects import awaited
 from dpassay.audit.targets import Adapted, Loaded, as_mechanism
 from dpassay.errors import DpassayError, MechanismError
 from dpassay.pipeline.mechanism import Failure
-from dpassay.trace.bits import known_bits
+from dpassay.trace.bits import known_bits, shared_states_kept
 from dpassay.trace.failing import RunError, WatchedTooLong, run_error, time_limited
 from dpassay.trace.natural import Natural, finished, own
 from dpassay.trace.numbers import bare, plain
@@ -63,7 +63,7 @@ class Tracer:
         if time.monotonic() > self.until:
             raise WatchedTooLong
         run = Run(self.runs, replaced or {}, most=self.most_draws, forced=forced or {})
-        bits = nullcontext() if key is None else known_bits(key, self.natural.held)
+        bits = nullcontext() if key is None else known_bits(key, self.natural.held, keep=not self._watching)
         rng = watched_generator(np.random.Generator(np.random.PCG64(list(key or (self.seed, self.runs)))))
         self.runs += 1
         open_ = running(run) if self._watching else watch(run, self._watched)
@@ -87,7 +87,7 @@ class Tracer:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Make several runs without watching the sources anew for each."""
-        with watching(self._watched):
+        with shared_states_kept(), watching(self._watched):
             self._watching = True
             try:
                 yield

@@ -16,11 +16,11 @@ from dpassay.audit.candidate_pairs import (
     input_sets,
     pairs_of,
     plain,
-    region_pairs,
     same,
     shown,
     why_not_neighbours,
 )
+from dpassay.audit.region_pairs import region_pairs
 from dpassay.audit.shrinking import size, smaller
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from dpassay.cli import common
 from dpassay.cli import main as cli
 from dpassay.cli.completion import complete_claim, complete_neighbours, complete_package, complete_pipeline
+from dpassay.cli.options import GROUPS
 from dpassay.errors import InputError
 from processes import LIMIT, wait_until
 
@@ -132,7 +133,7 @@ def test_the_help_has_groups_with_whole_summaries_and_the_most_used_command_firs
     assert lines[first + 1].split()[0] == "check"
     words = " ".join(out.split())
     assert "what it is added to, and the resulting epsilon." in words
-    assert all(f"{group}:" in lines for group in cli.GROUPS)
+    assert all(f"{group}:" in lines for group in GROUPS)
 
 
 @pytest.mark.parametrize(

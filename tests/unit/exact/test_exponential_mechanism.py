@@ -8,7 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from dpassay.api import check
-from dpassay.audit.candidate_pairs import region_pairs, why_not_neighbours
+from dpassay.audit.candidate_pairs import why_not_neighbours
+from dpassay.audit.region_pairs import region_pairs
 from dpassay.core.guarantee import RenyiDP
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import down, number, up
