@@ -9,7 +9,6 @@ from difflib import get_close_matches
 from typing import Any
 
 from dpassay.adapters import adapted
-from dpassay.adapters.confirming import with_confirmation
 from dpassay.audit.targets import as_mechanism
 from dpassay.claims.claim import Claim
 from dpassay.claims.judge import judge
@@ -119,6 +118,8 @@ def check(
             "factor, which changes nothing"
         ) from error
     if read is not None:
+        from dpassay.adapters.confirming import with_confirmation
+
         exact = with_confirmation(exact, read, as_mechanism, pairs)
     if not runs:
         return exact

@@ -34,6 +34,7 @@ class _Stated:
     """What all guarantees share; those without a δ have δ = 0."""
 
     __slots__ = ()
+    kind: ClassVar[str]  # as certificates and verdicts name it
     parameter: ClassVar[str] = "epsilon"
     unit: ClassVar[str] = ""  # what the parameter is, more precisely
 
@@ -71,6 +72,7 @@ class PureDP(_Stated):
     1-DP
     """
 
+    kind = "pure"
     exact_epsilon: Number = field(repr=False)
 
     def __init__(self, epsilon: Any) -> None:
@@ -93,6 +95,7 @@ class ApproxDP(_Stated):
     (1, 1e-06)-DP
     """
 
+    kind = "approximate"
     exact_epsilon: Number = field(repr=False)
     exact_delta: Number = field(repr=False)
 
@@ -120,6 +123,7 @@ class MetricDP(_Stated):
     metric 10-DP in l2
     """
 
+    kind = "metric"
     exact_epsilon: Number = field(repr=False)
     metric: Metric
 
@@ -151,6 +155,7 @@ class RenyiDP(_Stated):
     (2, 0.5)-Rényi DP
     """
 
+    kind = "renyi"
     exact_order: Number = field(repr=False)
     exact_epsilon: Number = field(repr=False)
 
@@ -189,6 +194,7 @@ class ZCDP(_Stated):
     0.5-zCDP
     """
 
+    kind = "zcdp"
     parameter = "rho"
     exact_rho: Number = field(repr=False)
 
@@ -212,6 +218,7 @@ class GDP(_Stated):
     1-GDP
     """
 
+    kind = "gdp"
     parameter = "mu"
     exact_mu: Number = field(repr=False)
 

@@ -9,7 +9,6 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.normal import gaussian_delta
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exactly, iv, middle, number, up
 from dpassay.evidence.lower_evidence import lower_evidence, pair_data
-from dpassay.evidence.schema import KINDS
 from dpassay.evidence.upper_evidence import LEVELS, Data, enclosed, point, upper_evidence
 from dpassay.exact.bounded_range import RangeBound
 from dpassay.exact.divergences import NEAREST_ORDER, largest_rate_shown, pair_losses, rate_orders
@@ -33,7 +32,7 @@ _LARGEST_LOSS: tuple[Data, ...] = (
 
 def guarantee_data(guarantee: Other, value: Number | None = None) -> Data:
     """A guarantee, or the same kind with another value of its parameter."""
-    data: Data = {"kind": KINDS[type(guarantee)], "value": enclosed(guarantee.value if value is None else value)}
+    data: Data = {"kind": guarantee.kind, "value": enclosed(guarantee.value if value is None else value)}
     if isinstance(guarantee, MetricDP):
         data["metric"] = guarantee.metric
     if isinstance(guarantee, RenyiDP):

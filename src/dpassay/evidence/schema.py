@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
-from dpassay.core.guarantee import GDP, ZCDP, ApproxDP, Guarantee, MetricDP, PureDP, RenyiDP
+from dpassay.core.guarantee import Guarantee, MetricDP, RenyiDP
 from dpassay.core.json import plain
 from dpassay.core.numbers import Number, down, middle, up
 from dpassay.evidence.sampled import SampledWitness
@@ -25,14 +25,6 @@ def _write(value: float) -> float | str:
     return value
 
 
-KINDS: dict[type[Guarantee], Any] = {
-    PureDP: "pure",
-    ApproxDP: "approximate",
-    MetricDP: "metric",
-    RenyiDP: "renyi",
-    ZCDP: "zcdp",
-    GDP: "gdp",
-}
 Real = Annotated[
     float,
     PlainSerializer(_write, return_type=float | str),
@@ -247,7 +239,7 @@ def record(verdict: Verdict) -> VerdictRecord:
 def _guarantee(guarantee: Guarantee) -> GuaranteeRecord:
     order = guarantee.order if isinstance(guarantee, RenyiDP) else None
     metric = guarantee.metric if isinstance(guarantee, MetricDP) else None
-    return GuaranteeRecord(text=str(guarantee), kind=KINDS[type(guarantee)], metric=metric, order=order)
+    return GuaranteeRecord(text=str(guarantee), kind=guarantee.kind, metric=metric, order=order)
 
 
 def _witness(verdict: Verdict) -> WitnessRecord | WordWitnessRecord | PlayedRecord | None:
