@@ -3,8 +3,9 @@
     At position i a 1 stays 1 with probability [p i], and a 0 becomes 1 with probability [q i].  The inputs and outputs
     are strings of [n] bits.
 
-    Main theorems: [bits_pair] (the exact eps of two strings), [bits_exact] (of all strings), [symmetric_bits] (n bits
-    cost n times one bit), [one_hot_exact]. *)
+    Main theorems: [bits_pair] (the exact eps of two strings), [bits_exact] (of all strings), [bits_differ] (of strings that
+    differ in some positions, as the bits of one person), [symmetric_bits] (n bits cost n times one bit), [one_hot_pair] and
+    [one_hot_exact], [bloom_exact] (Bloom filters), [parity_exact] (probabilities that depend on the parity). *)
 
 From Dpassay Require Import Prelude Finite.
 
@@ -35,6 +36,10 @@ Proof.
 Qed.
 
 Definition bits (x : strings) : dist [finType of strings] := Dist (bits_ge0 x) (bits_sum x).
+
+(** The same as a product of the laws of the bits. *)
+Lemma bit_sum i b : \sum_t bit i b t = 1.
+Proof. by rewrite big_bool /bit /=; case: b; lra. Qed.
 
 (** The largest loss at one position, of the input bit [b] against [c]. *)
 Definition bit_loss (i : 'I_n) (b c : bool) : R :=
@@ -123,6 +128,17 @@ Proof.
   case: eqP => [_|/eqP /diff ->]; last by lra.
   by case: (i \in D); lra.
 Qed.
+
+(** One-hot strings: one bit falls and another rises. *)
+Definition one_hot (j : 'I_n) : strings := [ffun i => i == j].
+
+Theorem one_hot_pair eps (j k : 'I_n) : j != k ->
+  (close eps 0 (bits (one_hot j)) (bits (one_hot k)) <-> bit_loss j true false + bit_loss k false true <= eps).
+Proof.
+  move=> neq; rewrite bits_pair (bigD1 j) //= (bigD1 k) /=; last by rewrite eq_sym.
+  rewrite big1 => [|i /andP [ij ik]]; last by rewrite !ffunE (negbTE ij) (negbTE ik) bit_loss_same.
+  by rewrite !ffunE !eqxx (negbTE neq) eq_sym (negbTE neq) Rplus_0_r.
+Qed.
 End Bits.
 
 (** ** The same probabilities at every position *)
@@ -148,40 +164,34 @@ Definition equal_cost : R :=
 Theorem equal_bits_exact eps : dp eps 0 any_two equal_bits <-> INR n * equal_cost <= eps.
 Proof. by rewrite bits_exact (eq_bigr (fun _ => equal_cost)) // sum_const. Qed.
 
-(** Strings with at most [m] ones, as in Bloom filters with m hashes: 2m bits can differ. *)
+Lemma equal_cost_ge0 : 0 <= equal_cost.
+Proof. exact: (bit_cost_ge0 (n := 1) (fun _ => p01) (fun _ => q01) ord0). Qed.
+
+(** Strings with at most [m] ones each, as Bloom filters with m hashes: min(2m, n) bits can differ. *)
 Definition sparse (m : nat) (x y : {ffun 'I_n -> bool}) : Prop :=
   (#|[set i | x i]| <= m)%nat /\ (#|[set i | y i]| <= m)%nat.
 
-Theorem sparse_bits m eps : INR (2 * m) * equal_cost <= eps -> dp eps 0 (sparse m) equal_bits.
+Theorem sparse_bits m eps : INR (minn (2 * m) n) * equal_cost <= eps -> dp eps 0 (sparse m) equal_bits.
 Proof.
   move=> le x y [mx my]; pose D := [set i | x i] :|: [set i | y i].
   apply: (@bits_differ _ _ _ _ _ _ D) => [i|].
     by rewrite !inE; case: (x i); case: (y i).
   rewrite (eq_bigr (fun _ => equal_cost)) // sum_const_set; apply: Rle_trans le; apply: Rmult_le_compat_r.
-    case: n D {mx my} => [D|k D]; last exact: (bit_cost_ge0 (fun _ : 'I_k.+1 => p01) (fun _ => q01) ord0).
-    exact: (bit_cost_ge0 (n := 1) (fun _ => p01) (fun _ => q01) ord0).
-  apply: le_INR; apply/leP; apply: leq_trans (leq_card_setU _ _).1 _; by rewrite mul2n -addnn leq_add.
+    exact: equal_cost_ge0.
+  apply: le_INR; apply/leP; rewrite leq_min (leq_trans (leq_card_setU _ _).1) ?mul2n -?addnn ?leq_add //=.
+  by have := max_card (mem D); rewrite card_ord.
 Qed.
-
-(** One-hot strings: one bit falls and another rises. *)
-Definition one_hot (j : 'I_n) : {ffun 'I_n -> bool} := [ffun i => i == j].
 
 Definition fall : R := Rmax (ln (p / q)) (ln ((1 - p) / (1 - q))).
 Definition rise : R := Rmax (ln (q / p)) (ln ((1 - q) / (1 - p))).
 
 Theorem one_hot_exact eps : (1 < n)%nat -> 0 <= eps ->
-  (dp eps 0 any_two (fun j => equal_bits (one_hot j)) <-> fall + rise <= eps).
+  (dp eps 0 any_two (fun j => equal_bits (@one_hot n j)) <-> fall + rise <= eps).
 Proof.
-  move=> n1 eps0.
-  have pair (j k : 'I_n) : j != k -> close eps 0 (equal_bits (one_hot j)) (equal_bits (one_hot k)) <-> fall + rise <= eps.
-    move=> neq; rewrite bits_pair (bigD1 j) //= (bigD1 k) /=; last by rewrite eq_sym.
-    rewrite big1 => [|i /andP [ij ik]]; last first.
-      by rewrite !ffunE (negbTE ij) (negbTE ik) (bit_loss_same (fun _ => p01) (fun _ => q01)).
-    by rewrite !ffunE !eqxx (negbTE neq) eq_sym (negbTE neq) Rplus_0_r.
-  split=> [dpM | le j k _].
-  - have j : 'I_n := Ordinal n1.
-    by apply: (pair (Ordinal (ltnW n1)) (Ordinal n1) _).1; [| exact: dpM].
-  - case: (eqVneq j k) => [-> | /pair]; last by move=> ->.
+  move=> n1 eps0; split=> [dpM | le j k _].
+  - have neq : Ordinal (ltnW n1) != Ordinal n1 by [].
+    by have := (one_hot_pair (fun _ => p01) (fun _ => q01) eps neq).1 (dpM _ _ I).
+  - case: (eqVneq j k) => [-> | neq]; last by apply/one_hot_pair.
     apply/bits_pair; rewrite big1 // => i _; exact: (bit_loss_same (fun _ => p01) (fun _ => q01)).
 Qed.
 End Equal.
@@ -205,6 +215,86 @@ Qed.
 Theorem symmetric_bits n p (p01 : 0 < p < 1) (q01 : 0 < 1 - p < 1) eps : 1/2 <= p ->
   (dp eps 0 any_two (@equal_bits n p (1 - p) p01 q01) <-> INR n * ln (p / (1 - p)) <= eps).
 Proof. by move=> half; rewrite equal_bits_exact symmetric_cost //; lra. Qed.
+
+(** ** Bloom filters *)
+
+(** [m] public hash functions each set one of n bits. *)
+Definition filter (n m : nat) (X : Type) (hashes : 'I_m -> X -> 'I_n) (x : X) : {ffun 'I_n -> bool} :=
+  [ffun i => [exists j, hashes j x == i]].
+
+Lemma filter_sparse n m (X : Type) (hashes : 'I_m -> X -> 'I_n) x : (#|[set i | filter hashes x i]| <= m)%nat.
+Proof.
+  have -> : [set i | filter hashes x i] = [set hashes j x | j in 'I_m].
+    apply/setP => i; rewrite inE ffunE; apply/existsP/imsetP => [[j /eqP <-] | [j _ ->]]; last by exists j.
+    by exists j.
+  by apply: leq_trans (leq_imset_card _ _) _; rewrite card_ord.
+Qed.
+
+Section Bloom.
+Variables n m : nat.
+Variable p : R.
+Hypothesis p01 : 0 < p < 1.
+Hypothesis q01 : 0 < 1 - p < 1.
+
+(** Each bit of the filter is kept with probability p; the guarantee is for all hash functions. *)
+Definition bloom_private (eps : R) : Prop :=
+  forall (X : Type) (hashes : 'I_m -> X -> 'I_n), dp eps 0 any_two (fun x => equal_bits p01 q01 (filter hashes x)).
+
+Lemma symmetric_losses : fall p (1 - p) = equal_cost p (1 - p) /\ rise p (1 - p) = equal_cost p (1 - p).
+Proof.
+  rewrite /equal_cost /fall /rise (_ : 1 - (1 - p) = p); last ring.
+  rewrite (Rmax_comm (ln ((1 - p) / p))); set a := Rmax _ _.
+  by split; rewrite Rmax_left //; apply: Rle_refl.
+Qed.
+
+(** It is exact: two values can set min(2m, n) different bits. *)
+Theorem bloom_exact eps : (0 < m <= n)%nat -> (1 < n)%nat ->
+  (bloom_private eps <-> INR (minn (2 * m) n) * equal_cost p (1 - p) <= eps).
+Proof.
+  move=> /andP [m0 mn] n1; split=> [priv | le X hashes x y _]; last first.
+    by apply: (@sparse_bits n p (1 - p) p01 q01 m eps le); split; apply: filter_sparse.
+  (* one value sets the first a bits, the other the next b *)
+  pose a := minn m n.-1; pose b := minn m (n - a).
+  have a0 : (0 < a)%nat by rewrite /a leq_min m0 -ltnS prednK // ltnW.
+  have an : (a < n)%nat by rewrite /a -[X in (_ < X)%nat](prednK (ltnW n1)) ltnS geq_minr.
+  have b0 : (0 < b)%nat by rewrite /b leq_min m0 subn_gt0.
+  have abn : (a + b <= n)%nat by rewrite -leq_subRL ?geq_minr // ltnW.
+  have ab : (minn (2 * m) n <= a + b)%nat.
+    rewrite mul2n -addnn /b addn_minr subnKC; last exact: ltnW.
+    rewrite leq_min geq_minr andbT; case: (leqP m n.-1) => [le | lt].
+      by rewrite /a (minn_idPl le) geq_minl.
+    have a_is : a = n.-1 by apply/minn_idPr; apply: ltnW.
+    apply: leq_trans (geq_minr _ _) _; rewrite a_is -[X in (X <= _)%nat](prednK (ltnW n1)) -addn1.
+    by rewrite leq_add2l.
+  have in1 (j : 'I_m) : (minn j a.-1 < n)%nat.
+    by apply: leq_ltn_trans (geq_minr _ _) _; apply: leq_ltn_trans (leq_pred _) an.
+  have in2 (j : 'I_m) : (a + minn j b.-1 < n)%nat.
+    by apply: leq_trans _ abn; rewrite ltn_add2l; apply: leq_ltn_trans (geq_minr _ _) _; rewrite prednK.
+  pose hashes (j : 'I_m) (x : bool) : 'I_n := if x then Ordinal (in1 j) else Ordinal (in2 j).
+  have am : (a <= m)%nat by apply: geq_minl.
+  have bm : (b <= m)%nat by apply: geq_minl.
+  have first (i : 'I_n) : filter hashes true i = (i < a)%nat.
+    rewrite ffunE; apply/existsP/idP => [[j /eqP <-] /= | ia].
+      by apply: leq_ltn_trans (geq_minr _ _) _; rewrite prednK.
+    exists (Ordinal (leq_trans ia am)); apply/eqP/val_inj => /=; apply/minn_idPl.
+    by rewrite -ltnS prednK.
+  have second (i : 'I_n) : filter hashes false i = (a <= i < a + b)%nat.
+    rewrite ffunE; apply/existsP/idP => [[j /eqP <-] /= | /andP [ai iab]].
+      rewrite leq_addr ltn_add2l; by apply: leq_ltn_trans (geq_minr _ _) _; rewrite prednK.
+    have ib : (i - a < b)%nat by rewrite ltn_subLR.
+    exists (Ordinal (leq_trans ib bm)); apply/eqP/val_inj => /=.
+    by rewrite (minn_idPl _) ?subnKC // -ltnS prednK.
+  have := (bits_pair (fun _ => p01) (fun _ => q01) eps _ _).1 (priv bool hashes true false I).
+  have [is_fall is_rise] := symmetric_losses; have c0 := equal_cost_ge0 p01 q01.
+  rewrite (eq_bigr (fun i : 'I_n => if (i < a + b)%nat then equal_cost p (1 - p) else 0)); last first.
+    move=> i _; rewrite first second; case: ltnP => ia /=.
+      by rewrite (leq_trans ia (leq_addr _ _)); exact: is_fall.
+    case: ltnP => iab; first exact: is_rise.
+    exact: (bit_loss_same (n := n) (fun _ => p01) (fun _ => q01)).
+  rewrite -big_mkcond (big_ord_narrow abn) sum_const => le; apply: Rle_trans le.
+  by apply: Rmult_le_compat_r => //; apply: le_INR; apply/leP.
+Qed.
+End Bloom.
 
 (** ** Probabilities that depend on the parity of the position (OME, LATENT) *)
 
@@ -231,9 +321,16 @@ Theorem parity_bits_exact eps : dp eps 0 any_two parity_bits <->
 Proof. by rewrite bits_exact; rewrite (eq_bigr _ (fun i _ => parity_cost i)). Qed.
 End Parity.
 
-(** Half of an even number of positions are even. *)
-Lemma sum_parity (a b : R) (m : nat) : \big[Rplus/0]_(i < m.*2) (if odd i then b else a) = INR m * (a + b).
+(** Half of the positions are even, and one more if their number is odd. *)
+Lemma sum_parity (a b : R) (n : nat) :
+  \big[Rplus/0]_(i < n) (if odd i then b else a) = INR (uphalf n) * a + INR n./2 * b.
 Proof.
-  elim: m => [|m IH]; first by rewrite big_ord0 Rmult_0_l.
-  by rewrite S_INR doubleS !big_ord_recr /= IH odd_double /=; lra.
+  elim: n => [|n IH]; first by rewrite big_ord0 /=; ring.
+  rewrite (_ : uphalf n.+1 = n./2.+1) // (_ : n.+1./2 = uphalf n) // S_INR big_ord_recr IH uphalf_half.
+  rewrite [nat_of_ord _]/=; case: (odd n); rewrite ?add0n ?add1n ?S_INR /=; ring.
 Qed.
+
+Theorem parity_exact even_p odd_p q (e01 : 0 < even_p < 1) (o01 : 0 < odd_p < 1) (q01 : 0 < q < 1) n eps :
+  dp eps 0 any_two (parity_bits e01 o01 q01 (n := n)) <->
+  INR (uphalf n) * equal_cost even_p q + INR n./2 * equal_cost odd_p q <= eps.
+Proof. by rewrite parity_bits_exact sum_parity. Qed.

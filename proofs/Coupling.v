@@ -81,16 +81,6 @@ Proof. by move=> dpM xy yx d0; apply: composition_pair => //; [apply: dpM | move
 
 (** No number of replays gives a pure bound: for every p > 0 there are two outputs that agree but for p, of which one
     shows what the other never does.  (A raw count compared with a noisy threshold is such a case.) *)
-Definition coin_mass (p : R) (t : bool) : R := if t then p else 1 - p.
-
-Lemma coin_ge0 p : 0 <= p <= 1 -> forall t, 0 <= coin_mass p t.
-Proof. by move=> p01 [|]; rewrite /coin_mass; lra. Qed.
-
-Lemma coin_sum p : \sum_t coin_mass p t = 1.
-Proof. by rewrite big_bool /coin_mass /=; lra. Qed.
-
-Definition coin p (p01 : 0 <= p <= 1) : dist bool_finType := Dist (coin_ge0 p01) (coin_sum p).
-
 Theorem replay_not_pure p (p01 : 0 <= p <= 1) : 0 < p ->
   let X (w : bool) := w in let Y (w : bool) := false in
   chance (coin p01) (fun w => X w != Y w) <= p /\

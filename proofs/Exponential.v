@@ -3,9 +3,9 @@
     From scores u the output t has probability e^(r u_t) / sum_s e^(r u_s).  The softmax of logits at temperature T is
     the case r = 1/T.
 
-    Main theorems: [exponential_spread] (r times the spread of the change of scores), [exponential_linf] (2 r D),
-    [exponential_monotone] (r D), [exponential_cube] (scores in an interval), [exponential_cube_best] and
-    [exponential_cube_attained] (its exact loss), [exponential_unbounded]. *)
+    Main theorems: [exponential_spread] (r times the spread of the change of scores), [exponential_linf_exact] (2 r D),
+    [exponential_monotone_exact] and [exponential_l1_exact] (r D), [exponential_l2] (sqrt 2 r D), [exponential_cube_exact]
+    (scores in an interval), [exponential_unbounded], [exponential_repeated]. *)
 
 From Dpassay Require Import Prelude Finite.
 
@@ -78,6 +78,37 @@ Theorem exponential_monotone D eps : r * D <= eps -> dp eps 0 (monotone_near D) 
 Proof.
   move=> le u v near; apply: (@close_weaken _ (r * D) _ 0); [lra | lra |].
   by apply: exponential_spread => t s; case: near => near; have := near t; have := near s; lra.
+Qed.
+
+(** The change of scores is bounded in l1: r D.  In l2: sqrt 2 r D. *)
+Definition l1_scores (D : R) (u v : T -> R) : Prop := \sum_t Rabs (u t - v t) <= D.
+Definition l2_scores (D : R) (u v : T -> R) : Prop := \sum_t ((u t - v t) * (u t - v t)) <= D * D.
+
+Lemma sum_ge_two (f : T -> R) s t : s != t -> (forall i, 0 <= f i) -> f s + f t <= \sum_i f i.
+Proof.
+  move=> neq f0; rewrite (bigD1 s) //= (bigD1 t) /=; last by rewrite eq_sym.
+  set rest := (X in _ + (_ + X)); have : 0 <= rest by apply: sum_ge0.
+  lra.
+Qed.
+
+Theorem exponential_l1 D eps : 0 <= D -> r * D <= eps -> dp eps 0 (l1_scores D) exponential.
+Proof.
+  move=> D0 le u v near; apply: (@close_weaken _ (r * D) _ 0); [lra | lra |].
+  apply: exponential_spread => t s; case: (eqVneq t s) => [-> | neq]; first lra.
+  have := sum_ge_two neq (fun i => Rabs_pos (u i - v i)); move: near; rewrite /l1_scores.
+  by have := Rle_abs (u t - v t); have := Rle_abs (- (u s - v s)); rewrite Rabs_Ropp; lra.
+Qed.
+
+Theorem exponential_l2 D eps : 0 <= D -> r * (sqrt 2 * D) <= eps -> dp eps 0 (l2_scores D) exponential.
+Proof.
+  move=> D0 le u v near; apply: (@close_weaken _ (r * (sqrt 2 * D)) _ 0); [lra | lra |].
+  have s0 := sqrt_pos 2; have s2 : sqrt 2 * sqrt 2 = 2 by apply: sqrt_sqrt; lra.
+  apply: exponential_spread => t s; case: (eqVneq t s) => [-> | neq]; first by nra.
+  have := sum_ge_two neq (fun i => Rle_0_sqr (u i - v i)); rewrite /Rsqr; move: near; rewrite /l2_scores.
+  set a := u t - v t; set b := u s - v s => near two; apply: Rsqr_incr_0_var; last by nra.
+  rewrite /Rsqr; have : 0 <= (a + b) * (a + b) by apply: Rle_0_sqr.
+  have -> : sqrt 2 * D * (sqrt 2 * D) = sqrt 2 * sqrt 2 * (D * D) by ring.
+  rewrite s2; nra.
 Qed.
 
 (** All scores lie in an interval of length w; any two such vectors are neighbours. *)
@@ -156,7 +187,100 @@ Proof.
   have k1 := k_ge1; have W := exp_pos (r * w); rewrite /cube_ratio exp_Ropp.
   by field; repeat split; nra.
 Qed.
+
+(** So the exact eps of a cube is the logarithm of that ratio. *)
+Theorem exponential_cube_exact l w eps : 0 <= w -> (dp eps 0 (cube_near l w) exponential <-> cube_ratio w <= exp eps).
+Proof.
+  move=> w0; have /card_gt0P [t _] := nonempty; split=> [dpM | le u v near].
+  - have [near same] := exponential_cube_attained l t w0.
+    have := (pure_pointwise _ _ _).1 (dpM _ _ near) t; rewrite same => le.
+    apply: Rmult_le_reg_r le; apply: Rdiv_lt_0_compat; [exact: exp_pos | exact: total_gt0].
+  - apply/pure_pointwise => s; apply: Rle_trans (exponential_cube_best s w0 near) _.
+    by apply: Rmult_le_compat_r => //; apply: mass_ge0.
+Qed.
+
+(** Of two outputs it is r w. *)
+Theorem exponential_two_exact l w eps : #|T| = 2%nat -> 0 <= w -> (dp eps 0 (cube_near l w) exponential <-> r * w <= eps).
+Proof.
+  move=> two w0; rewrite exponential_cube_exact //; have e0 := exp_pos (r * w).
+  have -> : cube_ratio w = exp (r * w) by rewrite /cube_ratio two /=; field; lra.
+  split; [exact: exp_le_inv | exact: exp_le].
+Qed.
+
+(** ** The bounds for queries are exact *)
+
+(** One score moves by a and all others by b, wherever they are before: the loss comes as close to r (a - b) as wanted. *)
+Lemma not_less (t : T) a b eps : (1 < #|T|)%nat -> eps < r * (a - b) ->
+  exists v, ~ close eps 0 (exponential (fun s => v s + (if s == t then a else b))) (exponential v).
+Proof.
+  move=> two lt; set x := exp (eps - r * (a - b)); have x0 := exp_pos (eps - r * (a - b)).
+  have x1 : x < 1 by rewrite -exp_0; apply: exp_increasing; lra.
+  have e0 := exp_pos eps; have n0 : 1 <= INR #|T| - 1.
+    by have := le_INR 2 #|T| ltac:(by apply/leP); rewrite /=; lra.
+  pose B := exp eps / (1 - x); have B0 : 0 < B by apply: Rdiv_lt_0_compat; lra.
+  have [c rc] : exists c, B = exp (r * c).
+    by exists (ln B / r); rewrite (_ : r * (ln B / r) = ln B) ?exp_ln //; field; lra.
+  pose v (s : T) := if s == t then 0 else c.
+  exists v => /pure_pointwise /(_ t) /=; rewrite !choice_inverse !eqxx.
+  have -> : \big[Rplus/0]_(s | s != t) exp (r * (v s + (if s == t then a else b) - (v t + a))) =
+            (INR #|T| - 1) * (B * exp (- (r * (a - b)))).
+    rewrite -(others t); apply: eq_bigr => s /negbTE neq; rewrite /v neq eqxx rc -exp_plus; congr exp; ring.
+  have -> : \big[Rplus/0]_(s | s != t) exp (r * (v s - v t)) = (INR #|T| - 1) * B.
+    rewrite -(others t); apply: eq_bigr => s /negbTE neq; rewrite /v neq eqxx rc; congr exp; ring.
+  have y0 := exp_pos (- (r * (a - b))); set k := INR #|T| - 1 in n0 *; set y := exp _ in y0 *.
+  have xy : x = exp eps * y by rewrite /x /y -exp_plus; congr exp; ring.
+  have kB : 0 < k * B by apply: Rmult_lt_0_compat; lra.
+  have d0 : 0 < 1 + k * (B * y) by have := Rmult_lt_0_compat _ _ kB y0; lra.
+  move=> le; have := Rmult_le_compat_r ((1 + k * (B * y)) * (1 + k * B)) _ _ ltac:(nra) le.
+  have -> : / (1 + k * (B * y)) * ((1 + k * (B * y)) * (1 + k * B)) = 1 + k * B by field; lra.
+  have -> : exp eps * / (1 + k * B) * ((1 + k * (B * y)) * (1 + k * B)) = exp eps + k * B * (exp eps * y) by field; lra.
+  rewrite -xy => bound; have Bx : B * (1 - x) = exp eps by rewrite /B; field; lra.
+  have : k * (B * (1 - x)) <= exp eps - 1 by lra.
+  rewrite Bx; nra.
+Qed.
+
+Theorem exponential_linf_exact D eps : (1 < #|T|)%nat -> 0 <= D ->
+  (dp eps 0 (linf_near D) exponential <-> 2 * r * D <= eps).
+Proof.
+  move=> two D0; split=> [dpM | le]; last exact: exponential_linf.
+  have /card_gt0P [t _] := nonempty; apply: Rnot_lt_le => lt.
+  have [v] := @not_less t D (- D) eps two ltac:(lra); apply; apply: dpM => s.
+  by rewrite (_ : v s + _ - v s = if s == t then D else - D); [case: eqP => _; rewrite ?Rabs_Ropp Rabs_right; lra | lra].
+Qed.
+
+Theorem exponential_monotone_exact D eps : (1 < #|T|)%nat -> 0 <= D ->
+  (dp eps 0 (monotone_near D) exponential <-> r * D <= eps).
+Proof.
+  move=> two D0; split=> [dpM | le]; last exact: exponential_monotone.
+  have /card_gt0P [t _] := nonempty; apply: Rnot_lt_le => lt.
+  have [v] := @not_less t D 0 eps two ltac:(lra); apply; apply: dpM; left=> s; case: eqP => _; lra.
+Qed.
+
+Theorem exponential_l1_exact D eps : (1 < #|T|)%nat -> 0 <= D ->
+  (dp eps 0 (l1_scores D) exponential <-> r * D <= eps).
+Proof.
+  move=> two D0; split=> [dpM | le]; last exact: exponential_l1.
+  have /card_gt0P [t _] := nonempty; apply: Rnot_lt_le => lt.
+  have [v] := @not_less t D 0 eps two ltac:(lra); apply; apply: dpM.
+  rewrite /l1_scores (bigD1 t) //= big1 => [|s /negbTE ->]; last by rewrite Rplus_0_r Rminus_eq_0 Rabs_R0.
+  by rewrite eqxx (_ : v t + D - v t = D) ?Rabs_right; lra.
+Qed.
 End Exponential.
+
+(** Scores that are repeated n times: the choice of a copy shows nothing more. *)
+Theorem exponential_repeated (T : finType) r (nonempty : (0 < #|T|)%nat) n
+    (some : (0 < #|[finType of 'I_n * T]|)%nat) eps (u v : T -> R) : (0 < n)%nat ->
+  (close eps 0 (exponential some r (fun it => u it.2)) (exponential some r (fun it => v it.2)) <->
+   close eps 0 (exponential nonempty r u) (exponential nonempty r v)).
+Proof.
+  move=> n0; have N0 : 0 < INR n by apply: lt_0_INR; apply/ltP.
+  have mass w it : exponential some r (fun it => w it.2) it = / INR n * exponential nonempty r w it.2.
+    rewrite /= /choice_mass /total -(pair_bigA _ (fun (i : 'I_n) t => exp (r * w t))) /= sum_const.
+    by have := total_gt0 nonempty r w; rewrite /total => ?; field; lra.
+  have i0 := Rinv_0_lt_compat _ N0; rewrite !pure_pointwise; split=> le => [t | it].
+  - have := le (Ordinal n0, t); rewrite !mass /= => le'; apply: (Rmult_le_reg_l (/ INR n)) => //; lra.
+  - rewrite !mass; have := Rmult_le_compat_l _ _ _ (Rlt_le _ _ i0) (le it.2); lra.
+Qed.
 
 (** Scores without a bound: no eps holds. *)
 Theorem exponential_unbounded (T : finType) r (nonempty : (0 < #|T|)%nat) eps : (1 < #|T|)%nat -> 0 < r ->

@@ -39,6 +39,28 @@ Proof.
   have := mass_ge0 P t; case: (t \in E); lra.
 Qed.
 
+(** One output with certainty. *)
+Definition certain_mass (T : finType) (u t : T) : R := if t == u then 1 else 0.
+
+Lemma certain_ge0 (T : finType) (u t : T) : 0 <= certain_mass u t.
+Proof. by rewrite /certain_mass; case: eqP; lra. Qed.
+
+Lemma certain_sum (T : finType) (u : T) : \sum_t certain_mass u t = 1.
+Proof. by rewrite (bigD1 u) //= big1 /certain_mass ?eqxx => [|t /negbTE ->]; lra. Qed.
+
+Definition certain (T : finType) (u : T) : dist T := Dist (certain_ge0 u) (certain_sum u).
+
+(** Yes with probability p. *)
+Definition coin_mass (p : R) (t : bool) : R := if t then p else 1 - p.
+
+Lemma coin_ge0 p : 0 <= p <= 1 -> forall t, 0 <= coin_mass p t.
+Proof. by move=> p01 [|]; rewrite /coin_mass; lra. Qed.
+
+Lemma coin_sum p : \sum_t coin_mass p t = 1.
+Proof. by rewrite big_bool /coin_mass /=; lra. Qed.
+
+Definition coin p (p01 : 0 <= p <= 1) : dist bool_finType := Dist (coin_ge0 p01) (coin_sum p).
+
 (** ** Differential privacy *)
 
 (** One order of one pair of output distributions. *)

@@ -68,11 +68,11 @@ Definition gaussian_private (eps delta D : R) : Prop :=
   RInt (fun z => w z * gaussian_density x z) l h <= exp eps * RInt (fun z => w z * gaussian_density y z) l h + delta.
 
 (** One interval refutes it. *)
-Theorem gaussian_refuted eps delta D l h p q : 0 <= D -> l <= h ->
+Theorem gaussian_refuted eps delta D l h p q : 0 < sigma -> 0 <= D -> l <= h ->
   p <= RInt (gaussian_density D) l h -> RInt (gaussian_density 0) l h <= q -> exp eps * q + delta < p ->
   ~ gaussian_private eps delta D.
 Proof.
-  move=> D0 lh p_le le_q broken priv.
+  move=> _ D0 lh p_le le_q broken priv.
   have one x : forall z, 1 * gaussian_density x z = gaussian_density x z by move=> z; rewrite Rmult_1_l.
   have near : Rabs (D - 0) <= D by rewrite Rminus_0_r Rabs_right; lra.
   have all (z : R) : 0 <= (fun _ => 1) z <= 1 by lra.

@@ -7,7 +7,8 @@
     times the probability.  [laplace_every_event] carries that to every set of outputs.
 
     Main theorems: [laplace_vector] (the upper bound), [laplace_vector_attained], [laplace_exact] (eps-DP holds if and
-    only if no two neighbours are more than eps b apart in l1), [dropped_exact] (the same after word dropout). *)
+    only if no two neighbours are more than eps b apart in l1), [laplace_every_event], [rounded_same] (the same for outputs
+    that are rounded), [dropped_upper] and [dropped_lower] (after word dropout). *)
 
 From Coquelicot Require Import Coquelicot.
 From Dpassay Require Import Prelude Laplace Events Sampling.
@@ -95,6 +96,64 @@ Theorem laplace_every_event eps near : laplace_private eps near ->
   Rbar_le (measure inside (prob x) A) (Rbar_mult (exp eps) (measure inside (prob y) A)).
 Proof.
   by move=> priv x y near_xy; apply: every_event; [exact: prob_ge0 | exact: exp_pos | exact: priv].
+Qed.
+
+(** ** Outputs that are rounded to whole numbers *)
+
+(** The output z is rounded to r; at a tie, which has probability 0, down. *)
+Definition rounds (z : R) (r : Z) : Prop := IZR r - / 2 < z <= IZR r + / 2.
+
+(** An event of rounded outputs, coordinate by coordinate: above one whole number and up to another, or without an end. *)
+Definition whole_ends := (option Z * option Z)%type.
+Definition halves (e : whole_ends) : Rbar * Rbar :=
+  (if e.1 is Some k then Finite (IZR k + / 2) else m_infty, if e.2 is Some m then Finite (IZR m + / 2) else p_infty).
+
+Lemma halves_event z r (e : whole_ends) : rounds z r ->
+  (Rbar_lt (halves e).1 z /\ Rbar_le z (halves e).2 <->
+   (if e.1 is Some k then (k < r)%Z else True) /\ (if e.2 is Some m then (r <= m)%Z else True)).
+Proof.
+  have gt k : rounds z r -> (IZR k + / 2 < z <-> (k < r)%Z).
+    move=> [lo hi]; split=> [lt | /Zlt_le_succ /IZR_le]; last by rewrite succ_IZR; lra.
+    by apply/Z.lt_nge => /IZR_le; lra.
+  have le m : rounds z r -> (z <= IZR m + / 2 <-> (r <= m)%Z).
+    move=> [lo hi]; split=> [le | /IZR_le]; last lra.
+    by apply/Z.le_ngt => /Zlt_le_succ /IZR_le; rewrite succ_IZR; lra.
+  move=> rz; case: e => [[k|] [m|]] /=; rewrite ?(gt _ rz) ?(le _ rz); tauto.
+Qed.
+
+Definition rounded_private (eps : R) (near : vector -> vector -> Prop) : Prop :=
+  forall x y, near x y -> forall B : I -> whole_ends,
+  prob x (fun i => halves (B i)) <= exp eps * prob y (fun i => halves (B i)).
+
+(** Far out, where both inputs lie on one side, rounding hides nothing. *)
+Lemma rounded_side x y : exists e, side x (halves e) = exp (Rabs (x - y) / b) * side y (halves e) /\ 0 < side y (halves e).
+Proof.
+  have [yx | xy] : y <= x \/ x <= y by lra.
+  - have [up_x _] := archimed x; set k := up x in up_x.
+    have tail z : z <= x -> side z (halves (Some k, None)) = / 2 * exp ((z - (IZR k + / 2)) / b).
+      move=> zx; rewrite /side /=; case: Rbar_le_dec => //= _; rewrite /laplace_cdf; case: Rle_dec => ? /=; lra.
+    exists (Some k, None); rewrite !tail; try lra; split; last by have := exp_pos ((y - (IZR k + / 2)) / b); lra.
+    rewrite Rabs_right; last lra.
+    rewrite -Rmult_assoc (Rmult_comm (exp _)) Rmult_assoc -exp_plus; congr (_ * exp _); field; lra.
+  - have [up_x _] := archimed (- x); set k := (- up (- x) - 1)%Z.
+    have kx : IZR k + / 2 <= x by rewrite /k minus_IZR opp_IZR; lra.
+    have tail z : x <= z -> side z (halves (None, Some k)) = / 2 * exp ((IZR k + / 2 - z) / b).
+      move=> zx; rewrite /side /=; case: Rbar_le_dec => //= _; rewrite /laplace_cdf; case: Rle_dec => ? /=; lra.
+    exists (None, Some k); rewrite !tail; try lra; split; last by have := exp_pos ((IZR k + / 2 - y) / b); lra.
+    rewrite Rabs_left1; last lra.
+    rewrite -Rmult_assoc (Rmult_comm (exp _)) Rmult_assoc -exp_plus; congr (_ * exp _); field; lra.
+Qed.
+
+(** So rounding changes nothing: the exact eps is that of the noise. *)
+Theorem rounded_same eps near : rounded_private eps near <-> laplace_private eps near.
+Proof.
+  split=> [priv | priv x y near_xy B]; last exact: priv.
+  apply/laplace_exact => x y near_xy.
+  have [e both_] := fin_all_exists (fun i => rounded_side (x i) (y i)).
+  have gt0 : 0 < prob y (fun i => halves (e i)) by apply: prod_gt0 => i; apply: (both_ i).2.
+  apply: exp_le_inv; apply: (Rmult_le_reg_r _ _ _ gt0); apply: Rle_trans (priv x y near_xy e).
+  apply: Req_le; rewrite -l1_over_b -exp_sum /prob -big_split; apply: eq_bigr => i _.
+  exact: esym (both_ i).1.
 Qed.
 
 (** ** Word dropout before the noise *)

@@ -7,13 +7,14 @@ From Dpassay Require Import Prelude.
 
 (** (eps, delta)-DP of a mechanism without randomness: every event has probability 0 or 1. *)
 Definition fixed_private (X V : Type) (f : X -> V) (eps delta : R) (near : X -> X -> Prop) : Prop :=
-  forall x y, near x y -> forall A : V -> bool,
-  (if A (f x) then 1 else 0) <= exp eps * (if A (f y) then 1 else 0) + delta.
+  forall x y, near x y -> forall A : V -> Prop, indicator (A (f x)) <= exp eps * indicator (A (f y)) + delta.
 
-(** [A] is an event that tells the two outputs apart. *)
-Theorem no_noise_refuted (X V : Type) (f : X -> V) eps delta (near : X -> X -> Prop) (A : V -> bool) x y :
-  near x y -> delta < 1 -> A (f x) -> ~~ A (f y) -> ~ fixed_private f eps delta near.
-Proof. by move=> near_xy d1 Ax /negbTE Ay priv; have := priv x y near_xy A; rewrite Ax Ay; lra. Qed.
+Theorem no_noise_refuted (X V : Type) (f : X -> V) eps delta (near : X -> X -> Prop) x y :
+  near x y -> f x <> f y -> delta < 1 -> ~ fixed_private f eps delta near.
+Proof.
+  move=> near_xy differ d1 priv; have := priv x y near_xy (fun v => v = f x).
+  rewrite indicator_true // indicator_false; [lra | by move=> same; apply: differ].
+Qed.
 
 Theorem no_noise_constant (X V : Type) (f : X -> V) (near : X -> X -> Prop) :
   (forall x y, near x y -> f x = f y) -> fixed_private f 0 0 near.

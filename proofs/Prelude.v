@@ -102,3 +102,16 @@ Proof. by move=> a0 [lt | ->]; [apply: Rlt_le; apply: ln_increasing | lra]. Qed.
 (** Dimensions in certificates are written as [Z.to_nat 768], so that the number stays readable. *)
 Lemma INR_Z (z : Z) : (0 <= z)%Z -> INR (Z.to_nat z) = IZR z.
 Proof. by move=> z0; rewrite INR_IZR_INZ Z2Nat.id. Qed.
+
+(** 1 if a proposition is true, 0 if not.  That every proposition is one or the other is among the axioms of Coq's real
+    numbers. *)
+Definition indicator (A : Prop) : R := if ClassicalDedekindReals.sig_not_dec A then 1 else 0.
+
+Lemma indicator_true (A : Prop) : A -> indicator A = 1.
+Proof. by rewrite /indicator; case: (ClassicalDedekindReals.sig_not_dec A) => [//|no] /= /no. Qed.
+
+Lemma indicator_false (A : Prop) : ~ A -> indicator A = 0.
+Proof. by rewrite /indicator; case: (ClassicalDedekindReals.sig_not_dec A) => [no|//] /= /no. Qed.
+
+Lemma indicator_01 (A : Prop) : 0 <= indicator A <= 1.
+Proof. by rewrite /indicator; case: (ClassicalDedekindReals.sig_not_dec A) => ? /=; lra. Qed.

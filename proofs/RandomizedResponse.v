@@ -2,7 +2,8 @@
 
     The true category is kept with probability [p]; otherwise one of the others is drawn uniformly.
 
-    Main theorems: [response_exact] (the exact eps), [response_delta] (the exact delta at every eps >= 0). *)
+    Main theorems: [response_exact] and [response_epsilon] (the exact eps), [response_delta] (the exact delta at every
+    eps >= 0), [hashed_exact] (the same behind a hash). *)
 
 From Dpassay Require Import Prelude Finite.
 
@@ -46,59 +47,73 @@ Proof.
   by case/card_gt0P=> y; rewrite inE => ?; exists y.
 Qed.
 
-(** If the truth is the likeliest answer, eps-DP holds if and only if p <= e^eps (1-p)/(k-1). *)
-Theorem response_exact eps : (0 < #|T|)%nat -> other <= p -> 0 <= eps ->
-  (dp eps 0 any_two response <-> p <= exp eps * other).
+(** eps-DP holds if and only if no answer is more than e^eps times as likely for one category as for another. *)
+Theorem response_exact eps : 0 <= eps ->
+  (dp eps 0 any_two response <-> p <= exp eps * other /\ other <= exp eps * p).
 Proof.
-  move=> /card_gt0P [x _] le_p eps0; split=> [dpM | le y z _].
+  move=> eps0; have /card_gt0P [x _] := ltnW two; split=> [dpM | le y z _].
   - have [y neq] := another x.
-    have := (pure_pointwise eps (response x) (response y)).1 (dpM x y I) x.
-    by rewrite /= /response_mass eqxx eq_sym (negbTE neq).
+    have le := (pure_pointwise eps (response x) (response y)).1 (dpM x y I).
+    have := le x; have := le y; rewrite /= /response_mass !eqxx (negbTE neq) eq_sym (negbTE neq); lra.
   - apply/pure_pointwise => t /=; rewrite /response_mass.
     have e1 : 1 <= exp eps by rewrite -exp_0; apply: exp_le.
     have := other_ge0; by do 2!case: eqP => _ //; nra.
 Qed.
 
-(** In logarithms: the exact eps is ln(p (k-1) / (1-p)). *)
-Corollary response_epsilon eps : (0 < #|T|)%nat -> other <= p -> p < 1 -> 0 <= eps ->
-  (dp eps 0 any_two response <-> ln (p * (INR #|T| - 1) / (1 - p)) <= eps).
+(** In logarithms: the exact eps is |ln(p (k-1) / (1-p))|. *)
+Corollary response_epsilon eps : 0 < p < 1 -> 0 <= eps ->
+  (dp eps 0 any_two response <-> Rabs (ln (p * (INR #|T| - 1) / (1 - p))) <= eps).
 Proof.
-  move=> nonempty le_p p1 eps0; rewrite response_exact //.
+  move=> p_in eps0; rewrite response_exact //.
   have k := size_gt1; have o0 : 0 < other by apply: Rmult_lt_0_compat; [lra | apply: Rinv_0_lt_compat].
   have -> : p * (INR #|T| - 1) / (1 - p) = p / other by rewrite /other; field; lra.
-  rewrite ln_le_exp; last by apply: Rmult_lt_0_compat; [lra | apply: Rinv_0_lt_compat].
-  split=> le.
-  - by apply: (Rmult_le_reg_r other) => //; rewrite /Rdiv Rmult_assoc Rinv_l ?Rmult_1_r; lra.
-  - have := Rmult_le_compat_r other _ _ (Rlt_le _ _ o0) le.
+  have one a b : 0 < a -> 0 < b -> (a <= exp eps * b <-> ln (a / b) <= eps).
+    move=> a0 b0; rewrite ln_le_exp; last exact: Rdiv_lt_0_compat.
+    split=> le; first by apply: (Rmult_le_reg_r b) => //; rewrite /Rdiv Rmult_assoc Rinv_l ?Rmult_1_r; lra.
+    have := Rmult_le_compat_r b _ _ (Rlt_le _ _ b0) le.
     by rewrite /Rdiv Rmult_assoc Rinv_l ?Rmult_1_r; lra.
+  rewrite !one; try lra.
+  have -> : ln (other / p) = - ln (p / other).
+    by rewrite -ln_Rinv ?Rinv_div //; apply: Rdiv_lt_0_compat; lra.
+  by rewrite /Rabs; case: Rcase_abs => ?; lra.
 Qed.
 
 (** The exact delta at every eps >= 0. *)
-Theorem response_delta eps delta : (0 < #|T|)%nat -> other <= p -> 0 <= eps -> 0 <= delta ->
-  (dp eps delta any_two response <-> p - exp eps * other <= delta).
+Theorem response_delta eps delta : 0 <= eps -> 0 <= delta ->
+  (dp eps delta any_two response <-> p - exp eps * other <= delta /\ other - exp eps * p <= delta).
 Proof.
-  move=> /card_gt0P [x _] le_p eps0 d0; split=> [dpM | le y z _].
-  - have [y neq] := another x.
-    have := dpM x y I [set x].
-    by rewrite !Pr_set1 /= /response_mass eqxx eq_sym (negbTE neq); lra.
-  - apply/hockey_stick; apply: (Rle_trans _ (Rmax 0 (p - exp eps * other))).
-      2: by apply: Rmax_lub.
-    have e1 : 1 <= exp eps by rewrite -exp_0; apply: exp_le.
-    have o0 := other_ge0.
-    rewrite /hockey (bigD1 y) //= big1 ?Rplus_0_r.
-    + rewrite /response_mass eqxx; apply: Rmax_lub; first exact: Rmax_l.
-      case: eqP => _; last exact: Rmax_r.
-      apply: Rle_trans (Rmax_l _ _); nra.
-    + move=> t /negbTE neq; rewrite /response_mass neq Rmax_left //.
-      by case: eqP => _; nra.
+  move=> eps0 d0; have /card_gt0P [x _] := ltnW two; split=> [dpM | [le le'] y z _].
+  - have [y neq] := another x; have yx := dpM x y I.
+    have := yx [set x]; have := yx [set y].
+    by rewrite !Pr_set1 /= /response_mass !eqxx (negbTE neq) eq_sym (negbTE neq); lra.
+  - have e1 : 1 <= exp eps by rewrite -exp_0; apply: exp_le.
+    have o0 := other_ge0; apply/hockey_stick; rewrite /hockey /=.
+    have zero (A : pred T) : (forall t, A t -> response_mass y t <= exp eps * response_mass z t) ->
+        \big[Rplus/0]_(t | A t) Rmax 0 (response_mass y t - exp eps * response_mass z t) = 0.
+      by move=> le0; apply: big1 => t /le0 ?; rewrite Rmax_left //; lra.
+    case: (Rle_dec p other) => po; [rewrite (bigD1 z) | rewrite (bigD1 y)] => //=; rewrite zero ?Rplus_0_r.
+    + by rewrite /response_mass eqxx; case: eqP => _; apply: Rmax_lub; nra.
+    + by move=> t /negbTE neq; rewrite /response_mass neq; case: eqP => _; nra.
+    + by rewrite /response_mass eqxx; case: eqP => _; apply: Rmax_lub; nra.
+    + by move=> t /negbTE neq; rewrite /response_mass neq; case: eqP => _; nra.
 Qed.
 
 (** The truth is told always: no eps holds. *)
-Corollary response_certain eps : (0 < #|T|)%nat -> p = 1 -> ~ dp eps 0 any_two response.
+Corollary response_certain eps : p = 1 -> ~ dp eps 0 any_two response.
 Proof.
-  move=> /card_gt0P [x _] p1; have [y neq] := another x.
+  move=> p1; have /card_gt0P [x _] := ltnW two; have [y neq] := another x.
   apply: (@different_outputs_no_pure_dp _ _ eps any_two response x y x) => //=; rewrite /response_mass.
   - by rewrite eqxx; lra.
   - by rewrite eq_sym (negbTE neq) /other p1 /Rdiv; lra.
 Qed.
 End Response.
+
+(** ** Hashing *)
+
+(** A public function takes values of any kind to the inputs of [M]; the guarantee is for every such function. *)
+Definition hashed_private (S : Type) (T : finType) (M : S -> dist T) (eps delta : R) : Prop :=
+  forall (X : Type) (hash : X -> S), dp eps delta any_two (fun x => M (hash x)).
+
+Theorem hashed_exact (S : Type) (T : finType) (M : S -> dist T) eps delta :
+  hashed_private M eps delta <-> dp eps delta any_two M.
+Proof. by split=> [priv | dpM X hash x y _]; [move=> x y _; exact: (priv S (fun s => s) x y I) | apply: dpM]. Qed.

@@ -2,8 +2,8 @@
 
     [exact_eps b region e] says that e is the least eps: eps-DP holds if and only if e <= eps.
 
-    Main theorems: [exact_on_l2], [exact_on_l1], [exact_on_cube], [exact_on_minmax], their repetitions, [exact_for_l1_query], and
-    [exact_rows] (neighbours that differ in one coordinate). *)
+    Main theorems: [exact_on_l2], [exact_on_l1], [exact_on_cube], [exact_on_minmax], their repetitions [exact_copies],
+    [exact_for_l1_query], [exact_for_counts], and [exact_rows] (neighbours that differ in one coordinate). *)
 
 From Coquelicot Require Import Coquelicot.
 From Dpassay Require Import Prelude Laplace LaplaceVector Diameters.
@@ -62,6 +62,32 @@ Proof.
     apply: (@sum_axis _ j); first by rewrite /axis eqxx Rminus_0_r Rabs_right //; lra.
     by move=> i /negbTE neq; rewrite /axis neq Rminus_0_r Rabs_R0.
   by apply: (exact_of_diameter _ _ d) => //; rewrite /l1_near d; lra.
+Qed.
+
+(** Counts: the answers are whole numbers, so that the distance D counts as the largest whole number m up to it. *)
+Definition whole (x : I -> R) : Prop := forall i, exists k : Z, x i = IZR k.
+Definition counts_near (D : R) (x y : I -> R) : Prop := whole x /\ whole y /\ l1 x y <= D.
+
+Lemma whole_l1 x y : whole x -> whole y -> exists k : Z, l1 x y = IZR k.
+Proof.
+  move=> wx wy; apply: (big_ind (fun s => exists k : Z, s = IZR k)); first by exists 0%Z.
+    by move=> _ _ [j ->] [k ->]; exists (j + k)%Z; rewrite plus_IZR.
+  by move=> i _; have [j ->] := wx i; have [k ->] := wy i; exists (Z.abs (j - k)); rewrite abs_IZR minus_IZR.
+Qed.
+
+Theorem exact_for_counts (m : Z) D : (0 < #|I|)%nat -> (0 <= m)%Z -> IZR m <= D < IZR m + 1 ->
+  exact_eps (counts_near D) (IZR m / b).
+Proof.
+  move=> /card_gt0P [j _] /IZR_le m0 mD.
+  have d : l1 (axis (IZR m) j) (fun _ => 0) = IZR m.
+    apply: (@sum_axis _ j); first by rewrite /axis eqxx Rminus_0_r Rabs_right //; lra.
+    by move=> i /negbTE neq; rewrite /axis neq Rminus_0_r Rabs_R0.
+  apply: (exact_of_diameter _ _ d) => [x y [wx [wy le]]|].
+    have [k is_k] := whole_l1 wx wy; rewrite is_k in le *; apply: IZR_le; apply/Z.lt_succ_r.
+    by apply: lt_IZR; rewrite succ_IZR; lra.
+  split; [|split]; last by rewrite d; lra.
+  - by move=> i; rewrite /axis; case: eqP => _; [exists m | exists 0%Z].
+  - by move=> i; exists 0%Z.
 Qed.
 
 (** Vectors of a cube that differ in one coordinate. *)

@@ -127,16 +127,6 @@ End Sampling.
     mechanism shows whether the text is empty and, if not, its first word after randomized response.  Texts of one length
     are ln 3 apart, and a word that is dropped half of the time is still ln 3 apart from another, not ln 2. *)
 
-Definition certain_mass (T : finType) (u t : T) : R := if t == u then 1 else 0.
-
-Lemma certain_ge0 (T : finType) (u t : T) : 0 <= certain_mass u t.
-Proof. by rewrite /certain_mass; case: eqP; lra. Qed.
-
-Lemma certain_sum (T : finType) (u : T) : \sum_t certain_mass u t = 1.
-Proof. by rewrite (bigD1 u) //= big1 /certain_mass ?eqxx => [|t /negbTE ->]; lra. Qed.
-
-Definition certain (T : finType) (u : T) : dist T := Dist (certain_ge0 u) (certain_sum u).
-
 Definition same_length (D D' : seq bool) : Prop := size D = size D'.
 
 Lemma quarter : 0 <= 1/4 <= 1. Proof. lra. Qed.
