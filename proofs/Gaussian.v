@@ -3,7 +3,7 @@
     It satisfies no pure differential privacy: for every eps there is an interval that the larger input gives more than
     e^eps times as often.  An (eps, delta) is refuted by one interval, whose two integrals the tactic [integral] bounds.
 
-    Main theorems: [gaussian_no_pure_dp], [gaussian_refuted]. *)
+    Main theorems: [gaussian_no_pure_dp], [gaussian_refuted], [gaussian_not_pure]. *)
 
 From Coquelicot Require Import Coquelicot.
 From Dpassay Require Import Prelude.
@@ -83,5 +83,12 @@ Proof.
     by apply: RInt_ext => z _; apply: Rmult_1_l.
   rewrite !same.
   have := exp_pos eps; nra.
+Qed.
+
+(** With delta = 0 no eps holds. *)
+Corollary gaussian_not_pure eps D : 0 < D -> ~ gaussian_private eps 0 D.
+Proof.
+  move=> D0; have [l [h [lh broken]]] := gaussian_no_pure_dp eps D0.
+  apply: (@gaussian_refuted _ _ _ l h _ _ sigma_gt0 _ _ (Rle_refl _) (Rle_refl _)); lra.
 Qed.
 End Gaussian.

@@ -1,7 +1,7 @@
 (** * A value that is shown as it is, with some probability
 
     With probability [p] the output is the value itself, otherwise nothing.  This is (0, p)-DP, and no smaller delta holds
-    whatever eps is; with p = 10^-6 each of a million people has a chance of 10^-6 to be published (a small delta is not enough).
+    whatever eps is: a small delta alone does not keep anybody from being published.
 
     Main theorems: [leak_exact] (one value), [leak_rows] (the value of each person, shown independently). *)
 
@@ -56,7 +56,8 @@ Definition rows_private (eps delta : R) : Prop :=
 Lemma one_shown j : Pr (product (fun _ : 'I_n => coin p01)) [set s : {ffun 'I_n -> bool} | s j] = p.
 Proof.
   have := product_box (fun _ : 'I_n => coin p01) (fun i => if i == j then [set true] else setT).
-  have -> : [set s : {ffun 'I_n -> bool} | [forall i, s i \in (if i == j then [set true] else setT)]] = [set s : {ffun 'I_n -> bool} | s j].
+  have -> : [set s : {ffun 'I_n -> bool} | [forall i, s i \in (if i == j then [set true] else setT)]] =
+            [set s : {ffun 'I_n -> bool} | s j].
     apply/setP => s; rewrite !inE; apply/forallP/idP => [/(_ j) | sj i]; first by rewrite eqxx inE => /eqP.
     by case: eqP => [-> | _]; rewrite !inE ?sj.
   move=> ->; rewrite (bigD1 j) //= eqxx Pr_set1 big1 => [|i /negbTE ->]; last exact: Pr_setT.
@@ -70,7 +71,8 @@ Proof.
     have : 0 <= rows_leaked y A; last nra.
     by apply: sum_ge0 => s _; apply: Rmult_le_pos; [apply: mass_ge0 | case: (indicator_01 (A (shown y s)))].
   rewrite -[X in _ + X](one_shown j) Pr_as_sum /rows_leaked -sum_add; apply: sum_le => s _.
-  have w0 := mass_ge0 (product (fun _ : 'I_n => coin p01)) s; rewrite inE -Rmult_plus_distr_l; apply: Rmult_le_compat_l => //.
+  have w0 := mass_ge0 (product (fun _ : 'I_n => coin p01)) s.
+  rewrite inE -Rmult_plus_distr_l; apply: Rmult_le_compat_l => //.
   have := indicator_01 (A (shown x s)); have := indicator_01 (A (shown y s)); case sj : (s j); first lra.
   suff -> : shown x s = shown y s by lra.
   apply: FunctionalExtensionality.functional_extensionality => i; rewrite /shown; case: (eqVneq i j) => [-> | /same -> //].

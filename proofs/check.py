@@ -130,12 +130,12 @@ def check_assumptions() -> int:
 # ── Tables and pages ────────────────────────────────────────────────────────────────────────────
 
 
-def line_of(name: str) -> str:
-    """Where a theorem is stated: Laplace.laplace_interval becomes proofs/Laplace.v:86."""
+def link(name: str, folder: str = "") -> str:
+    """A link to where a theorem is stated: Laplace.laplace_interval becomes [`laplace_interval`](Laplace.v#L86)."""
     file, theorem = name.split(".")
     for number, line in enumerate((HERE / f"{file}.v").read_text(encoding="utf-8").splitlines(), 1):
         if re.match(rf"(Theorem|Corollary|Lemma) {theorem}\b", line):
-            return f"proofs/{file}.v:{number}"
+            return f"[`{theorem}`]({folder}{file}.v#L{number})"
     raise SystemExit(f"pages.toml names {name}, which proofs/{file}.v does not state")
 
 
@@ -143,7 +143,7 @@ def marked(page: str, entry: dict[str, object] | None) -> str:
     """The paragraph that a page has about Coq."""
     if entry is None:
         return "\n**Not checked by Coq.** This page is proved on paper only.\n"
-    names = [f"`{name.split('.')[1]}` (`{line_of(name)}`)" for name in entry["theorems"]]  # type: ignore[attr-defined]
+    names = [link(name, "../../proofs/") for name in entry["theorems"]]  # type: ignore[attr-defined]
     rest = f" On paper only: {entry['paper']}." if entry["paper"] else ""
     return f"\n**Checked by Coq.** {', '.join(names)}.{rest}\n"
 
@@ -196,7 +196,7 @@ def statements_table() -> str:
         title = re.match(r"\(\*\* \* ([^\n]*)", text)
         main = re.search(r"Main theorems?:(.*?)\*\)", text, re.DOTALL)
         found = [name for name in re.findall(r"\[(\w+)\]", main.group(1) if main else "") if name in theorems(path)]
-        named = ", ".join(f"`{name}` ({line_of(f'{path.stem}.{name}').split(':')[1]})" for name in found)
+        named = ", ".join(link(f"{path.stem}.{name}") for name in found)
         lines.append(f"| [{path.name}]({path.name}) | {title.group(1) if title else ''} | {named} |")
     return "\n".join(lines)
 

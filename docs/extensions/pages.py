@@ -3,10 +3,12 @@
 - The page of the command line is written from the commands themselves.
 - A notebook becomes a page. With `DPASSAY_RUN_NOTEBOOKS=1` it is run first, and the page shows what it gives.
 - The README of a folder lists the other pages of the folder in the sidebar.
+- Each file that Coq checks is a page with a place for every line, to which the pages of proofs link.
 """
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -14,9 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sphinx.application import Sphinx
 
 MARKER = "% the commands are inserted here"
+COQ = Path(__file__).parents[2] / "proofs"
+STATED = re.compile(r"\[(`\w+`)\]\(\.\./\.\./proofs/(\w+)\.v#(L\d+)\)")
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -144,9 +150,25 @@ def _read(app: Sphinx, name: str, source: list[str]) -> None:
         source[0] = notebook_page(path, os.environ.get("DPASSAY_RUN_NOTEBOOKS") == "1")
     if MARKER in source[0]:
         source[0] = source[0].replace(MARKER, command_line())
+    source[0] = _coq_links(source[0])
     if path.name == "README.md":
         others = sorted(page.stem for page in path.parent.glob("*.md") if page != path)
         source[0] += "\n```{toctree}\n:hidden:\n\n" + "\n".join(others) + "\n```\n"
+
+
+def _coq_links(text: str) -> str:
+    """Links to lines of the files that Coq checks, as links to their pages on the site."""
+    return STATED.sub(lambda found: f'<a href="coq/{found[2]}.html#{found[3]}"><code>{found[1][1:-1]}</code></a>', text)
+
+
+def _coq_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """A page for each file that Coq checks, with its lines numbered."""
+    for path in sorted(COQ.glob("*.v")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        body = "\n".join(f'<span id="L{i}">{html.escape(line)}</span>' for i, line in enumerate(lines, 1))
+        title = f"proofs/{path.name}"
+        context = {"title": title, "parents": [], "body": f"<h1>{title}</h1>\n<pre>{body}</pre>"}
+        yield f"proofs/coq/{path.stem}", context, "page.html"
 
 
 def _docstring(app: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]) -> None:
@@ -157,5 +179,6 @@ def _docstring(app: Sphinx, what: str, name: str, value: object, options: object
 def setup(app: Sphinx) -> dict[str, Any]:
     """Let Sphinx make these pages as it reads them."""
     app.connect("source-read", _read)
+    app.connect("html-collect-pages", _coq_pages)
     app.connect("autodoc-process-docstring", _docstring)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

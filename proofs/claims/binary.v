@@ -15,7 +15,7 @@ Lemma q01 : 0 < (1 - ((exp (1 / 7680)) / (1 + (exp (1 / 7680))))) < 1. Proof. sp
 
 Theorem verdict : dp 1 0 any_two (parity_bits even01 odd01 q01 (n := Z.to_nat 7680)).
 Proof.
-  apply: (@parity_proven _ _ _ _ _ _ _ _ (1 / 7680)); [by apply: (cost_le even01 q01); number | by apply: (cost_le odd01 q01); number | number].
+  apply: (@parity_proven _ _ _ _ _ _ 7680 3840 3840 _ _ _ _ (1 / 7680) (1 / 7680)); [lia | lia | lia | by apply: (cost_le even01 q01); number | by apply: (cost_le odd01 q01); number | number].
 Qed.
 End binary_symmetric.
 
@@ -32,7 +32,7 @@ Lemma q01 : 0 < (1 / (1 + (100 * (exp (1 / 7680))))) < 1. Proof. split; number. 
 
 Theorem verdict : ~ dp 1 0 any_two (parity_bits even01 odd01 q01 (n := Z.to_nat 7680)).
 Proof.
-  eapply (@parity_refuted _ _ _ _ _ _ _ _ (Z.to_nat 3840)); [exact: (@double_Z 3840) | exact: cost_ge_fall1 | exact: cost_ge_rise1 | number].
+  eapply (@parity_refuted _ _ _ _ _ _ 7680 3840 3840); [lia | lia | lia | exact: cost_ge_fall1 | exact: cost_ge_rise1 | number].
 Qed.
 End ome.
 
@@ -49,7 +49,7 @@ Lemma q01 : 0 < (1 / (1 + (1 * (exp (1 / 7680))))) < 1. Proof. split; number. Qe
 
 Theorem verdict : dp 1 0 any_two (parity_bits even01 odd01 q01 (n := Z.to_nat 7680)).
 Proof.
-  apply: (@parity_proven _ _ _ _ _ _ _ _ (1 / 7680)); [by apply: (cost_le even01 q01); number | by apply: (cost_le odd01 q01); number | number].
+  apply: (@parity_proven _ _ _ _ _ _ 7680 3840 3840 _ _ _ _ (1 / 7680) (1 / 7680)); [lia | lia | lia | by apply: (cost_le even01 q01); number | by apply: (cost_le odd01 q01); number | number].
 Qed.
 End ome_1.
 
@@ -66,7 +66,7 @@ Lemma q01 : 0 < (1 / (1 + (100 * (exp (1 / 7680))))) < 1. Proof. split; number. 
 
 Theorem verdict : dp 1 0 any_two (parity_bits even01 odd01 q01 (n := Z.to_nat 7680)).
 Proof.
-  apply: (@parity_proven _ _ _ _ _ _ _ _ (1 / 7680)); [by apply: (cost_le even01 q01); number | by apply: (cost_le odd01 q01); number | number].
+  apply: (@parity_proven _ _ _ _ _ _ 7680 3840 3840 _ _ _ _ (1 / 7680) (1 / 7680)); [lia | lia | lia | by apply: (cost_le even01 q01); number | by apply: (cost_le odd01 q01); number | number].
 Qed.
 End latent_moue.
 
@@ -83,6 +83,6 @@ Lemma q01 : 0 < (1 / (1 + (100 * (exp (1 / 7680))))) < 1. Proof. split; number. 
 
 Theorem verdict : ~ dp 1 0 any_two (parity_bits even01 odd01 q01 (n := Z.to_nat 7680)).
 Proof.
-  eapply (@parity_refuted _ _ _ _ _ _ _ _ (Z.to_nat 3840)); [exact: (@double_Z 3840) | exact: cost_ge_fall1 | exact: cost_ge_rise1 | number].
+  eapply (@parity_refuted _ _ _ _ _ _ 7680 3840 3840); [lia | lia | lia | exact: cost_ge_fall1 | exact: cost_ge_rise1 | number].
 Qed.
 End latent_uer.

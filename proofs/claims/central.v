@@ -33,6 +33,7 @@ Definition first : index 1 := Ordinal (ltac:(apply/ltP; lia) : (0 < Z.to_nat 1)%
 
 Theorem verdict : ~ fixed_private (fun x : index 1 -> R => x) 1 0 (record_replaced (in_cube (I := index 1) 0 46)).
 Proof.
-  apply: (no_noise_refuted (A := fun v => if Rlt_dec 0 (v first) then true else false) (x := fun _ => 46) (y := fun _ => 0)); [exists (fun _ => 0), (fun _ => 46), (fun _ => 0); split=> [i|]; [lra | split=> [i|]; [lra | by split=> i; lra]] | lra | |]; rewrite /=; case: Rlt_dec => // ?; lra.
+  apply: (no_noise_refuted (x := fun _ => 46) (y := fun _ => 0)); [exists (fun _ => 0), (fun _ => 46), (fun _ => 0); do 2!(split; first by move=> i; lra); by split=> i; lra | | number].
+  by move=> /(congr1 (fun v => v first)) /=; lra.
 Qed.
 End average_length_raw.

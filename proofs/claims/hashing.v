@@ -9,13 +9,11 @@ From Dpassay Require Import Certificate.
 
 Module rappor.
 Lemma p01 : 0 < (3 / 4) < 1. Proof. split; number. Qed.
-Lemma q01 : 0 < (1 / 4) < 1. Proof. split; number. Qed.
+Lemma q01 : 0 < 1 - (3 / 4) < 1. Proof. split; number. Qed.
 
-Theorem verdict : dp (439444915467243876558098094769010281858996227 / 100000000000000000000000000000000000000000000) 0 (sparse 2) (equal_bits (n := Z.to_nat 128) p01 q01).
+Theorem verdict : bloom_private (Z.to_nat 128) (Z.to_nat 2) p01 q01 (439444915467243876558098094769010281858996227 / 100000000000000000000000000000000000000000000).
 Proof.
-  apply: sparse_bits; rewrite mult_INR /=.
-  have -> : (1 / 4) = 1 - (3 / 4) by field.
-  rewrite symmetric_cost; number.
+  apply: (@bloom_proven _ _ _ _ _ 4 _ _ _ _ (439444915467243876558098094769010281858996227 / 400000000000000000000000000000000000000000000)); [lia | lia | lia | number | number | number].
 Qed.
 End rappor.
 
@@ -28,8 +26,9 @@ Module one_bit.
 Lemma two : (1 < #|index 2|)%nat. Proof. count. Qed.
 Lemma p01 : 0 <= ((exp 1) / (1 + (exp 1))) <= 1. Proof. split; number. Qed.
 
-Theorem verdict : forall (X : Type) (hash : X -> index 2), dp 1 0 any_two (after_hash two p01 hash).
+Theorem verdict : hashed_private (response two p01) 1 0.
 Proof.
+  rewrite hashed_exact.
   apply: response_proven; number.
 Qed.
 End one_bit.
@@ -44,8 +43,9 @@ Module local_hashing.
 Lemma two : (1 < #|index 4|)%nat. Proof. count. Qed.
 Lemma p01 : 0 <= ((exp 1) / (((exp 1) + 4) - 1)) <= 1. Proof. split; number. Qed.
 
-Theorem verdict : forall (X : Type) (hash : X -> index 4), dp 1 0 any_two (after_hash two p01 hash).
+Theorem verdict : hashed_private (response two p01) 1 0.
 Proof.
+  rewrite hashed_exact.
   apply: response_proven; number.
 Qed.
 End local_hashing.
@@ -60,7 +60,7 @@ Module sue.
 Lemma p01 : 0 < ((exp (1 / 2)) / (1 + (exp (1 / 2)))) < 1. Proof. split; number. Qed.
 Lemma q01 : 0 < (1 - ((exp (1 / 2)) / (1 + (exp (1 / 2))))) < 1. Proof. split; number. Qed.
 
-Theorem verdict : dp 1 0 any_two (fun j => equal_bits p01 q01 (one_hot (n := Z.to_nat 100) j)).
+Theorem verdict : dp 1 0 any_two (fun j => equal_bits p01 q01 (@one_hot (Z.to_nat 100) j)).
 Proof.
   apply: (@one_hot_proven _ _ _ _ _ _ (1 / 2) (1 / 2)); side.
 Qed.
@@ -76,8 +76,8 @@ Module oue.
 Lemma p01 : 0 < (1 / 2) < 1. Proof. split; number. Qed.
 Lemma q01 : 0 < (1 / (1 + (exp 1))) < 1. Proof. split; number. Qed.
 
-Theorem verdict : dp 1 0 any_two (fun j => equal_bits p01 q01 (one_hot (n := Z.to_nat 100) j)).
+Theorem verdict : dp 1 0 any_two (fun j => equal_bits p01 q01 (@one_hot (Z.to_nat 100) j)).
 Proof.
-  apply: one_hot_odds; side.
+  rewrite one_hot_odds; [number | side | number | number].
 Qed.
 End oue.

@@ -9,16 +9,9 @@ From Dpassay Require Import Certificate.
     dim 1, neighbours query, epsilon 1.0 *)
 
 Module post_processing.
-Theorem verdict : laplace_private (I := index 1) 1 1 (l1_near 1).
+Theorem verdict : rounded_private (I := index 1) 1 1 (l1_near 1).
 Proof.
-  eapply proven_by; [by apply: exact_for_l1_query; side | number].
-Qed.
-
-Theorem epsilon : true_epsilon (I := index 1) 1 (l1_near 1)
-  (999999999999 / 1000000000000)
-  1.
-Proof.
-  eexists; split; [by apply: exact_for_l1_query; side | split; number].
+  rewrite rounded_same; [eapply proven_by; [by apply: exact_for_l1_query; side | number] | number].
 Qed.
 End post_processing.
 
@@ -31,7 +24,7 @@ End post_processing.
 Module group.
 Theorem verdict : gaussian_private (1611523696145009 / 200000000000000) (3 / 2) (101935568567214196326010780175724843665896767 / 12500000000000000000000000000000000000000000000000) 3.
 Proof.
-  apply: (@gaussian_proven _ _ _ _ _ (26131 / 200) (15419 / 250000000) (61539 / 5000000000) (819 / 1000000000)); gaussian_number.
+  apply: (@gaussian_proven _ _ _ _ _ (65327 / 500) (15419 / 250000000) (61539 / 5000000000) (819 / 1000000000)); gaussian_number.
 Qed.
 End group.
 
@@ -60,10 +53,16 @@ End composition.
     dim 768, neighbours add-remove-record, epsilon 1.0 *)
 
 Module parallel_counts.
-Theorem verdict : forall near : (index 768 -> R) -> (index 768 -> R) -> Prop,
-  (forall x y, near x y -> l1 x y <= 1) -> laplace_private 1 1 near.
+Theorem verdict : laplace_private (I := index 768) 1 1 (counts_near 1).
 Proof.
-  by move=> near within; apply: (proven_within (D := 1)); [number | | number].
+  eapply proven_by; [by apply: (@exact_for_counts _ _ _ 1); [number | count | lia | split; number] | number].
+Qed.
+
+Theorem epsilon : true_epsilon (I := index 768) 1 (counts_near 1)
+  (999999999999 / 1000000000000)
+  1.
+Proof.
+  eexists; split; [by apply: (@exact_for_counts _ _ _ 1); [number | count | lia | split; number] | split; number].
 Qed.
 End parallel_counts.
 

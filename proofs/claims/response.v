@@ -12,7 +12,7 @@ Module randomized_response.
 Lemma two : (1 < #|index 2|)%nat. Proof. count. Qed.
 Lemma p01 : 0 <= ((exp 1) / (1 + (exp 1))) <= 1. Proof. split; number. Qed.
 
-Theorem verdict : forall (X : Type) (hash : X -> index 2), dp 1 0 any_two (after_hash two p01 hash).
+Theorem verdict : dp 1 0 any_two (response two p01).
 Proof.
   apply: response_proven; number.
 Qed.
@@ -28,7 +28,7 @@ Module k_ary_response.
 Lemma two : (1 < #|index 100|)%nat. Proof. count. Qed.
 Lemma p01 : 0 <= ((exp 1) / (((exp 1) + 100) - 1)) <= 1. Proof. split; number. Qed.
 
-Theorem verdict : forall (X : Type) (hash : X -> index 100), dp 1 0 any_two (after_hash two p01 hash).
+Theorem verdict : dp 1 0 any_two (response two p01).
 Proof.
   apply: response_proven; number.
 Qed.
@@ -45,6 +45,6 @@ Lemma some : (0 < #|index 10|)%nat. Proof. count. Qed.
 
 Theorem verdict : dp 1 0 (linf_near 1) (exponential some (1 / 2)).
 Proof.
-  apply: exponential_linf; number.
+  apply: exponential_linf; side.
 Qed.
 End exponential.

@@ -13,9 +13,24 @@ Lemma some : (0 < #|index 33860|)%nat. Proof. count. Qed.
 
 Theorem verdict : dp 1 0 (linf_near 1) (exponential some (1 / 2)).
 Proof.
-  apply: exponential_linf; number.
+  apply: exponential_linf; side.
 Qed.
 End santext_metric.
+
+(** ** santext-plus: refuted. Yue, Du, Wang, Li, Sun and Chow, Differential privacy for text analytics via natural text
+    sanitization, Findings of ACL 2021; its SanText+ claims less, for words on a list of sensitive ones only
+
+    clamp(0, 1) | leak(1 - p)
+    p 0.3, dim 1, neighbours any, epsilon 1.0 *)
+
+Module santext_plus.
+Lemma p01 : 0 <= (7 / 10) <= 1. Proof. split; number. Qed.
+
+Theorem verdict : ~ leak_private (X := R) (7 / 10) 1 0 (between 0 1).
+Proof.
+  apply: leak_refuted; [exact: p01 | number | number | number].
+Qed.
+End santext_plus.
 
 (** ** tem-metric: proven. Carvalho, Vasiloudis, Feyisetan and Wang, TEM: High utility metric differential privacy on
     text, SIAM International Conference on Data Mining 2023
@@ -28,7 +43,7 @@ Lemma some : (0 < #|index 33860|)%nat. Proof. count. Qed.
 
 Theorem verdict : dp 1 0 (linf_near 1) (exponential some (1 / 2)).
 Proof.
-  apply: exponential_linf; number.
+  apply: exponential_linf; side.
 Qed.
 End tem_metric.
 
@@ -44,7 +59,7 @@ Lemma p01 : 0 <= 1 <= 1. Proof. split; number. Qed.
 
 Theorem verdict : ~ dp 1 0 any_two (response two p01).
 Proof.
-  by apply: response_certain; [count |].
+  apply: response_refuted; number.
 Qed.
 End custext_groups.
 
@@ -57,9 +72,9 @@ End custext_groups.
 Module custext_inside.
 Lemma some : (0 < #|index 20|)%nat. Proof. count. Qed.
 
-Theorem verdict : dp 1 0 (all_in_cube 0 1) (tokens some (1 / 2) (n := Z.to_nat 1)).
+Theorem verdict : dp 1 0 (cube_near 0 1) (exponential some (1 / 2)).
 Proof.
-  apply: tokens_proven; number.
+  apply: cube_proven; number.
 Qed.
 End custext_inside.
 

@@ -66,6 +66,7 @@ def test_the_site(tmp_path: Path) -> None:
     pages_are_written(site)
     nothing_is_loaded_from_another_host(site)
     formulas_are_drawn(site)
+    theorems_lead_to_their_lines(site)
     every_public_name_is_in_the_reference(site)
     every_submodule_that_examples_import_is_in_the_reference(site)
     every_command_is_in_the_reference(site)
@@ -76,6 +77,16 @@ def pages_are_written(site: Path) -> None:
         text = (site / page).with_suffix(".html").read_text()
         assert "<h1>" in text, page
         assert "tutorial.html" in text, f"{page} has no sidebar"
+
+
+def theorems_lead_to_their_lines(site: Path) -> None:
+    links = re.findall(
+        r'<a href="(coq/\w+\.html)#(L\d+)"><code>(\w+)</code>', (site / "proofs/gaussian.html").read_text()
+    )
+    assert "gaussian_refuted" in [name for *_, name in links]
+    for page, line, name in links:
+        lines = (site / "proofs" / page).read_text().splitlines()
+        assert any(f'<span id="{line}">' in text and f" {name} " in text for text in lines), name
 
 
 def nothing_is_loaded_from_another_host(site: Path) -> None:

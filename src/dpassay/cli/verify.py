@@ -57,7 +57,8 @@ def verify(
     object must be given again.
 
     The exit code is 0 if everything holds, 1 if something does not or a field cannot be read, and 2 if the file is none
-    of these.
+    of these. With --coq it is also 2 if the certificate holds but no theorem in proofs states its claim: nothing is
+    written then, and the message says why.
 
     \b
     Examples:

@@ -109,9 +109,13 @@ def test_an_epsilon_between_two_numbers_is_stated_at_the_larger_one() -> None:
         ("clip(l2, 1) | radial(l2, 2)", {"epsilon": 1, "dim": 3}),
         ("clip(l2, 1) | laplace(2)", {"epsilon": 3, "dim": 3, "neighbours": "add-remove-record"}),
         ("query(l2, 1) | laplace(1)", {"epsilon": 3, "dim": 3}),
-        ("category(3) | flip(0.1)", {"epsilon": 3}),
         ("counts(l1, 1) | laplace(1)", {"epsilon": 3, "neighbours": "group(3)"}),  # whose counts differ by 3
-        ("hash(3) | flip(0.9)", {"epsilon": 1}),  # refuted, if the hash takes two values apart
+        ("query(l2, 1) | gaussian(3) | round", {"epsilon": 1, "delta": 0.1}),
+        ("query(l2, 500) | gaussian(1)", {"epsilon": 1, "delta": 0.1}),  # too far apart for integrals
+        ("clamp(0, 1) | exponential(1)", {"epsilon": 1, "dim": 1}),
+        ("onehot(3) | bits(0.9, 0.8, 0.2)", {"epsilon": 9}),
+        ("onehot(3) | bits(1, 1, 0.2)", {"epsilon": 9}),
+        ("query(l1, 1) | laplace(10) | times(10)", {"epsilon": 1}),
     ],
 )
 def test_a_claim_that_no_theorem_decides_is_refused(text: str, given: dict[str, Any]) -> None:

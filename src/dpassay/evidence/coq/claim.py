@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpassay.evidence.coq.terms import Stage, Term
+from dpassay.evidence.coq.terms import Stage, Term, Unsupported
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,31 @@ class Claim:
         return Term.of(self.epsilon).text
 
     @property
+    def allowed(self) -> str:
+        """Delta."""
+        return Term.of(self.delta).text
+
+    @property
     def index(self) -> str:
         return f"index {self.dim}"
+
+    @property
+    def single_step(self) -> bool:
+        """Whether neighbours are one step apart, rather than n words or records."""
+        return "(" not in self.neighbours
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What is shown of a mechanism with finitely many outputs: who are neighbours, and the tactics for one step.
+
+    `lemmas` come first. A tactic is for epsilon and delta as the claim states them, or for one of several steps.
+    """
+
+    near: str
+    mechanism: str
+    tactic: str
+    lemmas: tuple[str, ...] = ()
 
 
 def theorem(name: str, says: str, *proof: str) -> list[str]:
@@ -39,3 +62,17 @@ def theorem(name: str, says: str, *proof: str) -> list[str]:
 def verdict_theorem(claim: Claim, says: str, *proof: str) -> list[str]:
     """The verdict: what is claimed, or that it is false."""
     return theorem("verdict", f"~ {says}" if claim.refuted else says, *proof)
+
+
+def finite_verdict(claim: Claim, shown: Proof, steps: int | None) -> list[str]:
+    """The verdict on a mechanism with finitely many outputs, or on so many steps of it, each chosen adaptively."""
+    lines = [*shown.lemmas, ""] if shown.lemmas else []
+    if steps is None:
+        says = f"dp {claim.eps} {claim.allowed} {shown.near} {shown.mechanism}"
+        return lines + verdict_theorem(claim, says, f"{shown.tactic}.")
+    if claim.delta != 0:
+        raise Unsupported("several steps can be written for Coq at delta 0 only")
+    says = f"times_private {shown.near} {shown.mechanism} (Z.to_nat {steps}) {claim.eps} 0"
+    each = Term.of(claim.epsilon / steps).text
+    by = f"apply: (times_{claim.verdict} (e := {each})); [count | number |]."
+    return lines + verdict_theorem(claim, says, by, f"{shown.tactic}.")

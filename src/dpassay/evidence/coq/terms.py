@@ -4,12 +4,17 @@ import ast
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
+
+from mpmath import mp
 
 from dpassay.errors import InputError
 
+DIGITS = 60  # of the numbers that are compared or suggested here; Coq checks them
 _LARGEST_EXPONENT = 1_000
+_LARGEST_EXP = 700
 
 
 class Unsupported(InputError):
@@ -18,11 +23,11 @@ class Unsupported(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A real number: as Coq writes it, exactly if it is rational, and approximately."""
+    """A real number: as Coq writes it, exactly if it is rational, and to 60 digits."""
 
     text: str
     exact: Fraction | None
-    about: float
+    about: Any = field(compare=False)
 
     @classmethod
     def of(cls, value: Fraction | int) -> "Term":
@@ -34,11 +39,19 @@ class Term:
         value = Fraction(value)
         sign, size = "- " if value < 0 else "", abs(value)
         text = f"{size.numerator}" if size.denominator == 1 else f"{size.numerator} / {size.denominator}"
-        return cls(text if text.isdigit() and not sign else f"({sign}{text})", value, float(value))
+        with mp.workdps(DIGITS):
+            about = mp.mpf(value.numerator) / value.denominator
+        return cls(text if text.isdigit() and not sign else f"({sign}{text})", value, about)
 
-    def whole(self, what: str) -> int:
+    @classmethod
+    def near(cls, value: Any, slack: Any) -> "Term":
+        """A decimal near a number, exact to a thousandth of the slack."""
+        digits = max(3, 3 - int(mp.floor(mp.log10(slack))))
+        return cls.of(Fraction(int(mp.nint(value * mp.mpf(10) ** digits)), 10**digits))
+
+    def whole(self, what: str, least: int = 1) -> int:
         """A number of coordinates, categories, bits or steps."""
-        if self.exact is None or self.exact.denominator != 1 or self.exact < 1:
+        if self.exact is None or self.exact.denominator != 1 or self.exact < least:
             raise Unsupported(f"{what} must be a whole number for Coq, got {self.text}")
         return int(self.exact)
 
@@ -90,7 +103,8 @@ class _Reader:
             case ast.Constant():
                 return Term.of(Fraction(ast.get_source_segment(self.source, node) or "0"))
             case ast.Name(id="_pi"):
-                return Term("PI", None, math.pi)
+                with mp.workdps(DIGITS):
+                    return Term("PI", None, +mp.pi)
             case ast.Name(id=name) if name[1:] in self.values:
                 return Term.of(self.values[name[1:]])
             case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -112,11 +126,12 @@ def _combined(op: ast.operator, a: Term, b: Term) -> Term:
     sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}.get(type(op))
     if sign is None:
         raise Unsupported("a formula for Coq has only + - * / ^")
-    x, y = (a.about, b.about) if a.exact is None or b.exact is None else (a.exact, b.exact)
-    value = {"+": lambda: x + y, "-": lambda: x - y, "*": lambda: x * y, "/": lambda: x / y}[sign]()
+    with mp.workdps(DIGITS):
+        x, y = (a.about, b.about) if a.exact is None or b.exact is None else (a.exact, b.exact)
+        value = {"+": lambda: x + y, "-": lambda: x - y, "*": lambda: x * y, "/": lambda: x / y}[sign]()
     if isinstance(value, Fraction):
         return Term.of(value)
-    return Term(f"({a.text} {sign} {b.text})", None, float(value))
+    return Term(f"({a.text} {sign} {b.text})", None, value)
 
 
 def _power(a: Term, b: Term) -> Term:
@@ -126,7 +141,8 @@ def _power(a: Term, b: Term) -> Term:
     if a.exact is not None:
         return Term.of(a.exact ** int(b.exact))
     power = f"{a.text} ^ {size}"
-    return Term(f"({power})" if b.exact >= 0 else f"(/ {power})", None, a.about ** int(b.exact))
+    with mp.workdps(DIGITS):
+        return Term(f"({power})" if b.exact >= 0 else f"(/ {power})", None, a.about ** int(b.exact))
 
 
 def _applied(function: str, a: Term) -> Term:
@@ -134,11 +150,10 @@ def _applied(function: str, a: Term) -> Term:
         root = Fraction(math.isqrt(a.exact.numerator), math.isqrt(a.exact.denominator))
         if root * root == a.exact:
             return Term.of(root)
-    known = {"exp": math.exp, "ln": math.log, "sqrt": math.sqrt}
+    known = {"exp": mp.exp, "ln": mp.log, "sqrt": mp.sqrt}
     if function not in known:
         raise Unsupported(f"the function {function} is not known in Coq")
-    try:
-        about = known[function](a.about)
-    except (ValueError, OverflowError):
-        raise Unsupported(f"{function}({a.text}) is no number, or too large") from None
-    return Term(f"({function} {a.text})", None, about)
+    if {"exp": a.about > _LARGEST_EXP, "ln": a.about <= 0, "sqrt": a.about < 0}[function]:
+        raise Unsupported(f"{function}({a.text}) is no number, or too large")
+    with mp.workdps(DIGITS):
+        return Term(f"({function} {a.text})", None, known[function](a.about))
