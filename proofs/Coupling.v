@@ -10,12 +10,9 @@
 From Coquelicot Require Import Coquelicot.
 From Dpassay Require Import Prelude Finite Composition.
 
-(** 1. Watched equals natural.  If a trial disagrees with probability r > p, all of N independent trials agree with
-    probability (1-r)^N < (1-p)^N.  With (1-p)^N = alpha that is below alpha. *)
-Theorem all_agree (N : nat) p r alpha :
-  (0 < N)%nat -> 0 <= p < r -> r <= 1 -> (1 - p) ^ N = alpha -> (1 - r) ^ N < alpha.
+Lemma power_falls (N : nat) p r : (0 < N)%nat -> p < r -> r <= 1 -> (1 - r) ^ N < (1 - p) ^ N.
 Proof.
-  move=> N0 pr r1 <-; elim: N N0 => [//|[|N] IH] _; first by rewrite /=; lra.
+  move=> N0 pr r1; elim: N N0 => [//|[|N] IH] _; first by rewrite /=; lra.
   have := IH isT; have : 0 <= (1 - r) ^ N.+1 by apply: pow_le; lra.
   rewrite -!tech_pow_Rmult -/((1 - r) ^ N.+1); nra.
 Qed.
@@ -40,6 +37,24 @@ Variable bits : dist W.                         (* the random bits of one trial 
 (** The probability that a property of the bits holds, and the distribution of a function of them. *)
 Definition chance (prop : W -> bool) : R := Pr bits [set w | prop w].
 Definition in_event (X : W -> T) (E : {set T}) : R := chance (fun w => X w \in E).
+
+(** 1. Watched equals natural.  If a trial disagrees with a probability above p, all of N independent trials agree with
+    a probability below (1-p)^N.  With (1-p)^N = alpha that is below alpha. *)
+Theorem all_agree (N : nat) (disagrees : W -> bool) p alpha : (0 < N)%nat -> (1 - p) ^ N = alpha -> p < chance disagrees ->
+  Pr (product (fun _ : 'I_N => bits)) [set w : {ffun 'I_N -> W} | [forall i, ~~ disagrees (w i)]] < alpha.
+Proof.
+  move=> N0 <- more; have := product_box (fun _ : 'I_N => bits) (fun _ => [set w | ~~ disagrees w]).
+  have -> : [set w : {ffun 'I_N -> W} | [forall i, w i \in [set v | ~~ disagrees v]]] =
+            [set w : {ffun 'I_N -> W} | [forall i, ~~ disagrees (w i)]].
+    by apply/setP => w; rewrite !inE; apply: eq_forallb => i; rewrite inE.
+  move=> ->; have -> : Pr bits [set w | ~~ disagrees w] = 1 - chance disagrees.
+    have : Pr bits [set w | ~~ disagrees w] + chance disagrees = 1; last lra.
+    rewrite -(mass_sum bits) /chance !Pr_as_sum -sum_add; apply: eq_bigr => w _; rewrite !inE.
+    by case: (disagrees w) => /=; lra.
+  have -> : \big[Rmult/1]_(i < N) (1 - chance disagrees) = (1 - chance disagrees) ^ N.
+    by rewrite big_const_ord; elim: N {N0} => [//|k IH]; rewrite iterS IH.
+  by apply: power_falls => //; apply: Pr_le1.
+Qed.
 
 (** Two outputs that differ with probability at most p have nearly the same distribution. *)
 Theorem coupled (X Y : W -> T) p E :

@@ -4,11 +4,17 @@
     noise is then positive, and for v > 1/2 the logarithm has no real value; whatever is done there, the noise is never
     negative, so that an output below the input is impossible and no eps holds.
 
-    Main theorems: [right_inverse] (the formula with the right v has the Laplace distribution function), [wrong_inverse]
+    Main theorems: [inverse_cdf] (any distribution function), [right_inverse] (the formula with the right v has the Laplace distribution function), [wrong_inverse]
     (with the wrong v it is one-sided), [one_sided_no_dp] and [dptext_refuted]. *)
 
 From Coquelicot Require Import Coquelicot.
 From Dpassay Require Import Prelude Laplace.
+
+(** Inverse-CDF sampling: if q is the least number with u <= F(q), then q <= y is the same as u <= F(y).  So with u uniform
+    the number q is at most y with probability F(y). *)
+Theorem inverse_cdf (F : R -> R) u q y : (forall y y', y <= y' -> F y <= F y') ->
+  u <= F q -> (forall y, u <= F y -> q <= y) -> (q <= y <-> u <= F y).
+Proof. by move=> grows at_q least; split=> [/grows | /least //]; lra. Qed.
 
 Section Dptext.
 Variable b : R.

@@ -3,7 +3,7 @@
     Two inputs D apart are the worst, and outputs beyond t = sigma^2 eps / D + D / 2 are the ones that count.  If no
     interval that begins at t shows more than delta, nothing does.
 
-    Main theorems: [gaussian_upper], [gaussian_proven] (with numbers: two integrals and a bound on the tail). *)
+    Main theorems: [gaussian_upper], [gaussian_exact], [gaussian_proven] (with numbers: two integrals and a bound on the tail). *)
 
 From Coquelicot Require Import Coquelicot.
 From Dpassay Require Import Prelude Gaussian.
@@ -254,6 +254,17 @@ Proof.
   - have d0 : 0 < d by have := Rabs_pos (x - y); rewrite -/d; lra.
     apply: Rle_trans (test_gain d0 lh' v01 _) _; first by eexists; exact: ig.
     by apply: (@closer delta d D); [lra | exact: limit | exact: Rmax_l].
+Qed.
+
+(** It is exact: (eps, delta)-DP holds if and only if no such interval shows more than delta. *)
+Theorem gaussian_exact delta D : 0 < D -> 0 <= eps ->
+  (gaussian_private sigma eps delta D <->
+   forall H, threshold D <= H -> RInt (f D) (threshold D) H - exp eps * RInt (f 0) (threshold D) H <= delta).
+Proof.
+  move=> D0 eps0; split=> [priv H tH | limit]; last first.
+    by apply: gaussian_upper => // H tH; rewrite gain_split; apply: limit.
+  apply: Rnot_lt_le => more.
+  by apply: (@gaussian_refuted sigma eps delta D (threshold D) H _ _ sigma_gt0 _ tH (Rle_refl _) (Rle_refl _) _ priv); lra.
 Qed.
 
 (** ** With numbers *)

@@ -4,7 +4,7 @@
     input or abstains.
 
     Main theorems: [guess_given_output] (whatever the output), [guessing_game], [two_inputs] (1 / (1 + e^-eps)),
-    [two_inputs_delta]. *)
+    [two_inputs_delta], [guessing_delta] and [always_guessing] (many inputs, with delta). *)
 
 From Dpassay Require Import Prelude Finite.
 
@@ -56,6 +56,73 @@ Proof.
     by case: eqP => [[jk]|_]; [rewrite jk eqxx in neq | lra].
   rewrite Rplus_0_r Rmult_1_r; rewrite (eq_bigr (fun k => M k t)); last by move=> *; lra.
   exact: guess_given_output.
+Qed.
+
+(** ** With delta *)
+
+Lemma sum_others (i : J) (c : R) : \big[Rplus/0]_(j | j != i) c = (INR #|J| - 1) * c.
+Proof.
+  have -> : \big[Rplus/0]_(j | j != i) c = \big[Rplus/0]_(j | (j \in J) && (j != i)) c by apply: eq_bigl => j; rewrite inE.
+  by have := sum_const_type c; rewrite (bigD1 i) //=; lra.
+Qed.
+
+Definition named (j : J) : {set T} := [set t | rule t == Some j].
+
+Lemma right_sum : INR #|J| * right = \sum_j Pr (M j) (named j).
+Proof.
+  have m0 : 0 < INR #|J| by apply: lt_0_INR; apply/ltP.
+  rewrite /right sum_const_mult -Rmult_assoc Rinv_r ?Rmult_1_l; last lra.
+  by apply: eq_bigr => j _; rewrite Pr_as_sum; apply: eq_bigr => t _; rewrite inE.
+Qed.
+
+Lemma guessed_sum : INR #|J| * guessed = \sum_j (\sum_i Pr (M j) (named i)).
+Proof.
+  have m0 : 0 < INR #|J| by apply: lt_0_INR; apply/ltP.
+  rewrite /guessed sum_const_mult -Rmult_assoc Rinv_r ?Rmult_1_l; last lra.
+  apply: eq_bigr => j _; rewrite (eq_bigr _ (fun i _ => Pr_as_sum (M j) (named i))) exchange_big; apply: eq_bigr => t _.
+  rewrite sum_const_mult; congr (_ * _); case E : (rule t) => [i|].
+  - rewrite (bigD1 i) //= inE E eqxx big1 => [|k neq]; first by rewrite Rplus_0_r.
+    by rewrite inE E; case: eqP => // -[ik]; rewrite ik eqxx in neq.
+  - by rewrite big1 // => i _; rewrite inE E.
+Qed.
+
+(** m inputs: the share of right guesses exceeds e^eps / (m - 1) times that of wrong ones by delta at most. *)
+Theorem guessing_delta eps delta : (1 < #|J|)%nat -> dp eps delta (fun i j => i <> j) M ->
+  right - exp eps / (INR #|J| - 1) * (guessed - right) <= delta.
+Proof.
+  move=> two dpM; have m1 : 1 < INR #|J| by apply: (lt_INR 1); apply/ltP.
+  have pairs i : (INR #|J| - 1) * Pr (M i) (named i) <=
+                 \big[Rplus/0]_(j | j != i) (exp eps * Pr (M j) (named i) + delta).
+    by rewrite -(sum_others i); apply: sum_le => j /eqP neq; apply: dpM => ij; apply: neq.
+  have wrong : \sum_i (\big[Rplus/0]_(j | j != i) Pr (M j) (named i)) = INR #|J| * (guessed - right).
+    rewrite Rmult_minus_distr_l right_sum guessed_sum [X in _ = X - _]exchange_big /=.
+    suff : \sum_i (\big[Rplus/0]_(j | j != i) Pr (M j) (named i)) + \sum_j Pr (M j) (named j) =
+           \sum_i (\sum_j Pr (M j) (named i)) by lra.
+    by rewrite -sum_add; apply: eq_bigr => i _; rewrite [X in _ = X](bigD1 i) //= Rplus_comm.
+  have others : \sum_(i in J) (\big[Rplus/0]_(j | j != i) delta) = INR #|J| * ((INR #|J| - 1) * delta).
+    by rewrite -sum_const_type; apply: eq_bigr => i _; rewrite sum_others.
+  have : (INR #|J| - 1) * (INR #|J| * right) <= exp eps * (INR #|J| * (guessed - right)) + INR #|J| * ((INR #|J| - 1) * delta).
+    rewrite right_sum -wrong -others -!sum_const_mult -sum_add; apply: sum_le => i _.
+    by apply: Rle_trans (pairs i) _; rewrite sum_add sum_const_mult; apply: Rle_refl.
+  move=> all; apply: (Rmult_le_reg_l (INR #|J| * (INR #|J| - 1))); first by apply: Rmult_lt_0_compat; lra.
+  have -> : INR #|J| * (INR #|J| - 1) * (right - exp eps / (INR #|J| - 1) * (guessed - right)) =
+            (INR #|J| - 1) * (INR #|J| * right) - exp eps * (INR #|J| * (guessed - right)) by field; lra.
+  lra.
+Qed.
+
+(** A rule that always names an input is right with probability at most (e^eps + (m-1) delta) / (e^eps + m - 1). *)
+Theorem always_guessing eps delta : (1 < #|J|)%nat -> dp eps delta (fun i j => i <> j) M -> guessed = 1 ->
+  right <= (exp eps + (INR #|J| - 1) * delta) / (exp eps + INR #|J| - 1).
+Proof.
+  move=> two dpM all; have m1 : 1 < INR #|J| by apply: (lt_INR 1); apply/ltP.
+  have := guessing_delta two dpM; rewrite all; have e0 := exp_pos eps => le.
+  have {}le := Rmult_le_compat_r (INR #|J| - 1) _ _ ltac:(lra) le.
+  apply: (Rmult_le_reg_r (exp eps + INR #|J| - 1)); first lra.
+  have -> : (exp eps + (INR #|J| - 1) * delta) / (exp eps + INR #|J| - 1) * (exp eps + INR #|J| - 1) =
+            exp eps + (INR #|J| - 1) * delta by field; lra.
+  have : (right - exp eps / (INR #|J| - 1) * (1 - right)) * (INR #|J| - 1) =
+         right * (INR #|J| - 1) - exp eps * (1 - right) by field; lra.
+  lra.
 Qed.
 End Game.
 

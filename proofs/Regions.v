@@ -3,10 +3,10 @@
     [exact_eps b region e] says that e is the least eps: eps-DP holds if and only if e <= eps.
 
     Main theorems: [exact_on_l2], [exact_on_l1], [exact_on_cube], [exact_on_minmax], their repetitions [exact_copies],
-    [exact_for_l1_query], [exact_for_counts], and [exact_rows] (neighbours that differ in one coordinate). *)
+    [exact_for_l1_query], [exact_for_group], [exact_for_counts], and [exact_rows] (neighbours that differ in one coordinate). *)
 
 From Coquelicot Require Import Coquelicot.
-From Dpassay Require Import Prelude Laplace LaplaceVector Diameters.
+From Dpassay Require Import Prelude Composition Laplace LaplaceVector Diameters.
 
 Section Regions.
 Variable I : finType.
@@ -131,4 +131,30 @@ Proof.
   rewrite -exact !(laplace_exact b0); split=> [le u v near_uv | le _ _ [u [v [near_uv [-> ->]]]]].
   - by apply/scaled; apply: le; exists u, v.
   - by apply/scaled; apply: le.
+Qed.
+
+(** ** Groups *)
+
+(** k records move the answers to a query k times as far at most, and can move them so far. *)
+Theorem exact_for_group (I : finType) b D k : 0 < b -> (0 < #|I|)%nat -> 0 <= D ->
+  exact_eps b (steps (l1_near (I := I) D) k) (INR k * D / b).
+Proof.
+  move=> b0 /card_gt0P [j _] D0.
+  have far n : l1 (axis (INR n * D) j) (fun _ => 0) = INR n * D.
+    have n0 : 0 <= INR n * D by apply: Rmult_le_pos => //; apply: pos_INR.
+    apply: (@sum_axis _ j); first by rewrite /axis eqxx Rminus_0_r Rabs_right //; lra.
+    by move=> i /negbTE neq; rewrite /axis neq Rminus_0_r Rabs_R0.
+  apply: (exact_of_diameter b0 _ _ (far k)) => [x y|].
+  - elim: k x => [|n IH] x /=.
+      by move=> ->; apply: Req_le; rewrite Rmult_0_l; apply: big1 => i _; rewrite Rminus_eq_0 Rabs_R0.
+    case=> z [near /IH rest]; rewrite -/(INR n.+1) S_INR.
+    have : l1 x y <= l1 x z + l1 z y; last by move: near; rewrite /l1_near; lra.
+    rewrite /l1 -sum_add; apply: sum_le => i _.
+    have -> : x i - y i = (x i - z i) + (z i - y i) by ring.
+    exact: Rabs_triang.
+  - elim: k => [|n IH] /=.
+      by apply: FunctionalExtensionality.functional_extensionality => i; rewrite /axis Rmult_0_l; case: eqP.
+    exists (axis (INR n * D) j); split=> //; rewrite -/(INR n.+1) S_INR /l1_near /l1; apply: Req_le; apply: (@sum_axis _ j).
+      by rewrite /axis !eqxx Rabs_right; lra.
+    by move=> i /negbTE neq; rewrite /axis neq Rminus_0_r Rabs_R0.
 Qed.

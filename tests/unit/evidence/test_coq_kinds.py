@@ -41,6 +41,7 @@ KINDS = {
     "rows": Kind("rows | clamp(0, 3) | laplace(1)", 3, 2.9, {"dim": 4, "neighbours": "replace-record"}),  # 3
     "query": Kind("query(l1, 2) | laplace(1)", 2, 1.9, {"dim": 3}),  # 2
     "repeated query": Kind("query(l1, 2) | repeat(5) | laplace(1)", 10, 9.9),  # 10
+    "group": Kind("query(l1, 2) | laplace(1)", 6, 5.9, {"dim": 3, "neighbours": "group(3)"}),  # 3 times 2
     "rounded": Kind("query(l1, 2) | laplace(1) | round", 1.9, 2),  # 2
     "counts": Kind("counts(l1, 1.5) | laplace(1)", 1, 0.9),  # 1
     "counts, refuted": Kind("counts(l1, 2.5) | laplace(1)", 1.9, 2, {"dim": 3}),  # 2

@@ -108,13 +108,16 @@ def _near(claim: Claim, stages: list[Stage]) -> tuple[str, str]:
 
 def _answers(claim: Claim, query: Stage) -> tuple[str, str]:
     """Answers to a query, or counts, whose distance counts as the largest whole number up to it."""
-    if not claim.single_step or query.words[:1] != ("l1",):
-        raise Unsupported(f"only {query.name}(l1, …) can be written for Coq, and not for groups")
+    if query.words[:1] != ("l1",):
+        raise Unsupported(f"only {query.name}(l1, …) can be written for Coq")
     distance = query.numbers[0]
-    if query.name == "query":
-        return f"(l1_near {distance.text})", "apply: exact_for_l1_query; side"
-    if distance.exact is None:
-        raise Unsupported("counts can be written for Coq for a rational distance")
+    near = f"(l1_near {distance.text})"
+    if query.name == "query" and claim.single_step:
+        return near, "apply: exact_for_l1_query; side"
+    if query.name == "query" and claim.neighbours.startswith("group("):
+        return f"(steps {near} (Z.to_nat {claim.neighbours[6:-1]}))", "apply: exact_for_group; side"
+    if distance.exact is None or not claim.single_step:
+        raise Unsupported("counts can be written for Coq for a rational distance, and not for groups")
     sides = "[number | count | lia | split; number]"
     return f"(counts_near {distance.text})", f"apply: (@exact_for_counts _ _ _ {int(distance.exact)}); {sides}"
 
