@@ -21,6 +21,7 @@ from dpassay.text.models.words import END, LONGEST, PAD, START, UNKNOWN
 
 FARTHEST = 3.0  # coordinates are clipped to this, in units of 1 / sqrt(dimension), the typical size on the sphere
 BATCH = 256  # rows at a time outside training
+APART = 32  # rows at a time where no digit of one may depend on the others: the longest of them sets the steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,8 @@ class Autoencoder(nn.Module):
 
     def train(self, mode: bool = True) -> Autoencoder:
         """Switch between training and inference; anything computed from the weights is discarded."""
-        self.__dict__.pop("_cells", None)
+        for name in ("_cells", "_both_ways"):
+            self.__dict__.pop(name, None)
         return super().train(mode)
 
     @cached_property
@@ -91,6 +93,13 @@ class Autoencoder(nn.Module):
         assert not self.training, "call eval() first: changes of the weights would go unnoticed"
         words = self.embedding.weight
         return _Cell.of(self.reader, words), _Cell.of(self.reader, words, "_reverse"), _Cell.of(self.writer, words)
+
+    @cached_property
+    def _both_ways(self) -> tuple[Tensor, Tensor]:
+        """What the reader adds for each word, first forwards and then backwards, and the two recurrent matrices."""
+        forwards, backwards = self._cells[:2]
+        of_words = torch.cat([forwards.of_words, backwards.of_words])
+        return of_words, torch.stack([forwards.recurrent, backwards.recurrent])
 
     @property
     def device(self) -> torch.device:
@@ -147,24 +156,25 @@ class Autoencoder(nn.Module):
 
     @torch.no_grad()
     def vectors_apart(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The same, but no digit of a row depends on the other rows: every batch has the same number of rows.
+        """The same, but no digit of a row depends on the other rows: there are always `APART` of them.
 
         How a matrix product is rounded depends on its size and on a row's position. Here the size is always the same
-        and a row keeps its position; a row that has ended is still computed, and the result discarded.
+        and a row keeps its position; a row that has ended is still computed, and the result discarded. Both directions
+        are read at once.
         """
-        lengths, places = (numbers != PAD).sum(axis=1)[:, None], np.arange(numbers.shape[1])
-        mirrored = np.take_along_axis(numbers, (lengths - 1 - places) % len(places), axis=1)
-        going = torch.from_numpy(places < lengths).to(self.device)
-        ends = []
-        for cell, rows in zip(self._cells[:2], (numbers, mirrored), strict=True):
-            words = torch.from_numpy(rows).to(self.device)
-            state = memory = cell.of_words.new_zeros(len(numbers), self.shape.hidden)
-            for step in places.tolist():
-                new_state, new_memory = cell.step(cell.of_words[words[:, step]], state, memory)
-                on = going[:, step, None]
-                state, memory = torch.where(on, new_state, state), torch.where(on, new_memory, memory)
-            ends.append(state)
-        return np.asarray(clipped(self.to_latent(torch.cat(ends, dim=1)), self.shape.clip).cpu().numpy())
+        assert len(numbers) == APART, f"{len(numbers)} rows, not {APART}"
+        of_words, recurrent = self._both_ways
+        lengths, places = (numbers != PAD).sum(axis=1), np.arange(numbers.shape[1])
+        mirrored = np.take_along_axis(numbers, (lengths[:, None] - 1 - places) % len(places), axis=1)
+        words = torch.from_numpy(np.concatenate([numbers, mirrored + self.shape.words]).T.copy()).to(self.device)
+        state = memory = of_words.new_zeros(2, APART, self.shape.hidden)
+        last = torch.zeros_like(state)
+        for step, row in enumerate(words, start=1):
+            gates = torch.baddbmm(of_words[row].view(2, APART, -1), state, recurrent)
+            state, memory = _after(gates, memory)
+            if len(ended := np.flatnonzero(lengths == step)):
+                last[:, ended] = state[:, ended]
+        return np.asarray(clipped(self.to_latent(torch.cat([*last], dim=1)), self.shape.clip).cpu().numpy())
 
     def _read(self, cell: _Cell, numbers: NDArray[np.int64], lengths: NDArray[np.int64]) -> Tensor:
         """The last state of each row, longest row first; rows that have ended are left out."""
@@ -231,9 +241,14 @@ class _Cell:
 
     def step(self, inputs: Tensor, state: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
         """The next state and memory."""
-        enter, forget, new, leave = torch.sigmoid_(torch.addmm(inputs, state, self.recurrent)).chunk(4, dim=1)
-        memory = forget * memory + enter * (2 * new - 1)
-        return leave * (2 * torch.sigmoid(2 * memory) - 1), memory
+        return _after(torch.addmm(inputs, state, self.recurrent), memory)
+
+
+def _after(gates: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
+    """The next state and memory from all gates, whose third quarter is doubled; the gates are overwritten."""
+    enter, forget, new, leave = torch.sigmoid_(gates).chunk(4, dim=-1)
+    memory = forget * memory + enter * (2 * new - 1)
+    return leave * (2 * torch.sigmoid(2 * memory) - 1), memory
 
 
 def _doubled(gates: Tensor) -> Tensor:

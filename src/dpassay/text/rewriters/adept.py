@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpassay.errors import InputError
-from dpassay.text.models.autoencoder import BATCH, Autoencoder, Shape
+from dpassay.text.models.autoencoder import APART, Autoencoder, Shape
 from dpassay.text.models.folder import About, Arrays, read_folder, weights_of, with_weights, write_folder
 from dpassay.text.models.training import Learner, Plan, Progress, Recipe, interruptible, usable
 from dpassay.text.models.words import LONGEST, Vocabulary
@@ -75,9 +75,9 @@ class Model:
     def vectors_apart(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The same vectors, but no digit of one depends on the other texts: for vectors to be released with noise."""
         longest, found = self.network.shape.longest, [np.empty((0, self.network.shape.latent), dtype=np.float32)]
-        for start in range(0, len(texts), BATCH):
-            group = texts[start : start + BATCH]
-            filled = self.vocabulary.numbers([*group, *[""] * (BATCH - len(group))], longest)
+        for start in range(0, len(texts), APART):
+            group = texts[start : start + APART]
+            filled = self.vocabulary.numbers([*group, *[""] * (APART - len(group))], longest)
             found.append(self.network.vectors_apart(filled)[: len(group)])
         return np.concatenate(found)
 

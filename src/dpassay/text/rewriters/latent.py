@@ -13,8 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpassay.compute.threads import torch_in_threads
 from dpassay.errors import InputError
 from dpassay.evidence.verdict import Verdict
+from dpassay.text.models.autoencoder import APART
 from dpassay.text.rewriters.adept import Model, load
 from dpassay.text.rewriters.base import DOUBLES, WEIGHTS, TextGuarantee, WeightsGuarantee
 from dpassay.text.rewriters.release import MECHANISMS, Release
@@ -149,7 +151,14 @@ class LatentRewriter(_Autoencoder):
         return self.write(self.noise.sample(vectors, rng))
 
     def release(self, texts: Sequence[str]) -> list[str]:
-        """One rewriting of each text that may be published; each depends on its own text alone."""
+        """One rewriting of each text that may be published; each depends on its own text alone.
+
+        Each core rewrites some of the texts from beginning to end: the steps of one text are too short to be shared.
+        """
+        on_cpu = self.model.network.device.type == "cpu"
+        return torch_in_threads(self._released, texts, APART) if on_cpu else self._released(texts)
+
+    def _released(self, texts: Sequence[str]) -> list[str]:
         return self.write(self.noise.release(self.model.vectors_apart(texts)))
 
     def write(self, noisy: NDArray[np.float64]) -> list[str]:

@@ -7,14 +7,15 @@ most `tokens` times the loss of one token, between any two texts. Nothing is ass
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dpassay.compute.threads import torch_in_threads
 from dpassay.core.numbers import up
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
     from dpassay.text.models.generation import Alone, Writing
 
+Sampled = Callable[[Sequence[str]], list[tuple[Drawn, float]]]
 PROMPT = "Repeat this text word for word: {text}"  # the best of six: docs/systems/language-models.md
 TIMING = "how long a rewriting took is not covered"
 PROOFS = (Theorem.EXPONENTIAL, Theorem.COMPOSITION, Theorem.POST_PROCESSING)
@@ -109,14 +111,23 @@ class Prompted:
 
     def rewrite(self, texts: Sequence[str], rng: np.random.Generator) -> list[str]:
         """One rewriting of each text, drawn by a generator."""
-        return [text for text, _ in self.sampled(texts, seeded(rng))]
+        write = partial(self.sampled, below=seeded(rng))
+        return [text for text, _ in self._in_threads(write, texts, len(texts) + 1)]  # in order: there is one generator
 
     def release(self, texts: Sequence[str]) -> list[str]:
         """The same with randomness that nobody can guess, and such that no digit of a text's logits depends on others.
 
         How a network's numbers are rounded depends on the size of its tensors. Here they always have the same size.
         """
-        return [text for text, _ in self.sampled(texts, secret, apart=True)]
+        write = partial(self.sampled, below=secret, apart=True)
+        return [text for text, _ in self._in_threads(write, texts, self.batch)]
+
+    def _in_threads(self, write: Sampled, texts: Sequence[str], size: int) -> list[tuple[Drawn, float]]:
+        """On a CPU, groups of `size` texts side by side."""
+        if self.model.device.type != "cpu":
+            return write(texts)
+        _ = self.form, self._alone  # made once, before there are threads
+        return torch_in_threads(write, texts, size)
 
     def sampled(self, texts: Sequence[str], below: Below, apart: bool = False) -> list[tuple[Drawn, float]]:
         """One rewriting of each text with its exact log-probability, which must not be released."""

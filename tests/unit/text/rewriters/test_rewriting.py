@@ -8,6 +8,7 @@ opendp = pytest.importorskip("opendp", reason="noise that is released needs the 
 
 from dpassay import InputError  # noqa: E402
 from dpassay.audit.targets import describe  # noqa: E402
+from dpassay.compute import threads  # noqa: E402
 from dpassay.text.rewriters.base import (  # noqa: E402
     DOUBLES,
     REPEATED,
@@ -57,8 +58,22 @@ def test_not_even_the_last_digit_of_a_vector_depends_on_another_line(model, text
         changed = model.vectors_apart([*lines[:place], other, *lines[place + 1 :]])
         assert np.array_equal(np.delete(changed, place, 0), np.delete(together, place, 0))
     assert model.vectors_apart([]).shape == (0, 16)
-    many = (texts * 3)[:300]  # two groups
+    many = (texts * 3)[:300]  # several groups
     assert np.allclose(model.vectors_apart(many), model.vectors(many), atol=1e-6)
+
+
+def test_a_line_keeps_its_place_whichever_thread_rewrites_it(model, texts, monkeypatch):
+    # A row's rounding may depend on its place in a table: the place must not depend on how lines are shared out.
+    monkeypatch.setattr(threads, "cores", lambda: 3)
+    lines, parts, kept = (texts * 3)[:150], [], torch.get_num_threads()
+    private = rewriter(model)
+    monkeypatch.setattr(type(private), "_released", lambda self, some: parts.append(some) or list(some))
+    try:
+        torch.set_num_threads(3)
+        assert private.release(lines) == lines
+    finally:
+        torch.set_num_threads(kept)
+    assert sorted(map(len, parts)) == [32, 54, 64]  # of five groups of 32, the last with 22
 
 
 def test_rewriting_encodes_each_line_apart(model, monkeypatch):
