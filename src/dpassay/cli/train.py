@@ -114,6 +114,7 @@ def adept(
             [u.text for u in held_out],
             out,
             plan,
+            labels=[u.label for u in learning],
             latent=latent,
             clip=clip,
             device=used,

@@ -37,7 +37,9 @@ EPSILONS = (50.0, 3000.0)  # of that noise, clipped in l1: log-uniform between t
 UNSEEN = 0.2  # of the words that the decoder has just written are hidden from it
 TOGETHER = 8  # batches whose texts are sorted by length, so that there is little padding
 SPREAD = 1.0  # weight of the penalty on vectors that point the same way: noise harms spread-out vectors less
+TOLD = 1.0  # weight of naming a text's label from its noisy vector, in a recipe for one ε
 WARM_UP = 0.1  # of the steps
+TELLER = "teller"  # the layer for labels, in what is kept to resume
 MOMENTS = ("exp_avg", "exp_avg_sq")  # of Adam
 DEVICES = ("cpu", "cuda")
 HELD_OUT = 200  # at most this many texts are used to measure the token accuracy during training
@@ -59,6 +61,7 @@ class Recipe:
     noisy: float = NOISY
     epsilons: tuple[float, float] = EPSILONS
     replaced: float = REPLACED
+    told: float = 0.0
 
     @staticmethod
     def at(epsilon: float) -> "Recipe":
@@ -66,7 +69,7 @@ class Recipe:
         if epsilon == 0:
             return Recipe()
         latent = round(min(64.0, max(8.0, 2.4 * math.sqrt(epsilon))))
-        return Recipe(latent, 320, 0.8, (0.4 * epsilon, 20 * epsilon), 0.05)
+        return Recipe(latent, 320, 0.8, (0.4 * epsilon, 20 * epsilon), 0.05, TOLD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +127,20 @@ def usable(device: str, say: Callable[[str], None] = _on_stderr) -> torch.device
 
 
 class Learner:
-    """A network being trained, with its step, its optimiser and its latest measurements."""
+    """A network being trained, with its step, its optimiser and its latest measurements.
+
+    With labels, if the recipe asks for it, a linear layer learns to name them from the noisy vectors. It is only used
+    in training: it makes the encoder spend a part of its vectors on what the label depends on.
+    """
 
     def __init__(
-        self, network: Autoencoder, words: Vocabulary, texts: Sequence[str], held_out: Sequence[str], plan: Plan
+        self,
+        network: Autoencoder,
+        words: Vocabulary,
+        texts: Sequence[str],
+        held_out: Sequence[str],
+        plan: Plan,
+        labels: Sequence[str] = (),
     ) -> None:
         self.network, self.plan, self.step = network.train(), plan, 0
         self.recipe = Recipe.at(plan.for_epsilon)
@@ -137,7 +150,9 @@ class Learner:
         counts = np.bincount(self.numbers.ravel(), minlength=len(words)).astype(float)
         counts[:SPECIAL] = 0
         self.likely = np.cumsum(np.sqrt(counts) / np.sqrt(counts).sum())
+        self.labels, self.teller = self._teller(labels)
         self.named = dict(self.network.named_parameters())
+        self.named |= {f"{TELLER}.{name}": one for name, one in self.teller.named_parameters()} if self.teller else {}
         self.optimiser = torch.optim.Adam(self.named.values(), lr=plan.learning_rate)
         self.losses = torch.zeros(2, device=network.device)
         self.loss: float | None = None
@@ -145,7 +160,7 @@ class Learner:
 
     def learn(self) -> None:
         rng = np.random.default_rng([self.plan.seed, 1, self.step])
-        batch = self._batch()
+        batch, labels = self._batch()
         hidden = rng.random(batch.shape) < UNSEEN
         target = torch.from_numpy(batch).to(self.network.device)
         before = shifted(target)
@@ -154,7 +169,11 @@ class Learner:
         given = self._as_in_use(vectors, rng)
         loss = cross_entropy(self.network.logits(given, before).transpose(1, 2), target, ignore_index=PAD)
         total = loss + SPREAD * likeness(vectors)
-        take_step(self.optimiser, total, self.network.parameters(), self.plan.rate(self.step))
+        if self.teller is not None and (labels >= 0).any():
+            told = self.teller(self.network.seen(given))
+            labels_here = torch.from_numpy(labels).to(told.device)
+            total = total + self.recipe.told * cross_entropy(told, labels_here, ignore_index=-1)
+        take_step(self.optimiser, total, self.named.values(), self.plan.rate(self.step))
         self.losses += torch.stack([loss.detach(), torch.ones_like(loss)])
         self.step += 1
 
@@ -169,14 +188,26 @@ class Learner:
         bounded = vectors * (clip / vectors.abs().sum(dim=1, keepdim=True).clamp(min=clip))
         return torch.as_tensor((bounded + added) * dim**0.5)
 
-    def _batch(self) -> NDArray[np.int64]:
-        """Texts of similar length: several batches are made up together, sorted by length and dealt out."""
+    def _teller(self, labels: Sequence[str]) -> tuple[NDArray[np.int64], nn.Linear | None]:
+        """The label of each text as a number, −1 for none, and the layer that learns to name them, if one is to."""
+        names = sorted(set(labels) - {""})
+        if not self.recipe.told or len(names) < 2:
+            return np.full(len(self.numbers), -1), None
+        place = {name: i for i, name in enumerate(names)}
+        teller = nn.Linear(self.network.shape.latent, len(names)).to(self.network.device)
+        nn.init.zeros_(teller.weight)  # nothing is drawn, so that a run begins the same each time
+        nn.init.zeros_(teller.bias)
+        return np.array([place.get(label, -1) for label in labels]), teller
+
+    def _batch(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Texts of similar length, and their labels: several batches are made up together, sorted and dealt out."""
         group, place = divmod(self.step, TOGETHER)
         rng = np.random.default_rng([self.plan.seed, 0, group])
-        many = made_up(self.numbers, TOGETHER * self.plan.batch, self.likely, rng, self.recipe.replaced)
+        many, own = made_up(self.numbers, TOGETHER * self.plan.batch, self.likely, rng, self.recipe.replaced)
         lengths = (many != PAD).sum(axis=1)
         order = np.argsort(lengths, kind="stable").reshape(TOGETHER, -1)[rng.permutation(TOGETHER)[place]]
-        return np.ascontiguousarray(many[order, : lengths[order].max()])
+        labels = np.where(own[order] < 0, -1, self.labels[own[order]])
+        return np.ascontiguousarray(many[order, : lengths[order].max()]), labels
 
     def measure(self) -> None:
         """Measure the mean loss since the last measurement, and the token accuracy on held-out texts."""
@@ -194,8 +225,9 @@ class Learner:
         return loss if self.accuracy is None else f"{loss}, {self.accuracy:.0%} of the tokens"
 
     def moments(self) -> dict[str, NDArray[Any]]:
-        """The state of the optimiser, needed to resume from here."""
-        found = {}
+        """The state of the optimiser, and the layer for labels, needed to resume from here."""
+        layer = () if self.teller is None else self.teller.named_parameters()
+        found = {f"{TELLER}:{name}": one.detach().cpu().numpy() for name, one in layer}
         for name, parameter in self.named.items():
             for moment in MOMENTS:
                 found[f"{moment}:{name}"] = self.optimiser.state[parameter][moment].detach().cpu().numpy()
@@ -204,6 +236,9 @@ class Learner:
     def resume(self, step: int, moments: Mapping[str, NDArray[Any]] | None) -> None:
         """Go on after a step; None for a finished run, which has no moments any more and begins with new ones."""
         self.step = step
+        if self.teller is not None and moments is not None:
+            for name, one in self.teller.named_parameters():
+                one.data.copy_(torch.from_numpy(np.array(moments[f"{TELLER}:{name}"])))
         for name, parameter in self.named.items():
             if moments is None:
                 zeros = {moment: torch.zeros_like(parameter) for moment in MOMENTS}
@@ -229,8 +264,11 @@ def made_up(
     likely: NDArray[np.float64],
     rng: np.random.Generator,
     replaced_share: float = REPLACED,
-) -> NDArray[np.int64]:
-    """A batch of texts, most of them with the end of another text or with some words replaced."""
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A batch of texts, many with the end of another text or with some words replaced.
+
+    With it comes which text each of them is, −1 if its end is another's.
+    """
     wide = numbers.shape[1]
     own, other = rng.integers(0, len(numbers), size), rng.integers(0, len(numbers), size)
     lengths = (numbers != PAD).sum(axis=1)
@@ -245,7 +283,7 @@ def made_up(
     replaced = (rng.random(batch.shape) < 2 * replaced_share * rng.random((size, 1))) & (batch >= SPECIAL)
     words = np.searchsorted(likely, rng.random(int(replaced.sum())), side="right")
     batch[replaced] = np.minimum(words, len(likely) - 1)
-    return batch
+    return batch, np.where(spliced, -1, own)
 
 
 def likeness(vectors: Tensor) -> Tensor:

@@ -111,6 +111,7 @@ def train(
     folder: str | Path,
     plan: Plan = Plan(),  # noqa: B008 (it is frozen)
     *,
+    labels: Sequence[str] = (),
     latent: int | None = None,
     hidden: int | None = None,
     embedding: int = 128,
@@ -123,11 +124,14 @@ def train(
 
     Ctrl-C stops after the current step; `resume` continues from there, with the same result as without interruption.
     It may be continued to fewer or more steps than planned: the learning rate then follows the new plan. The sizes are
-    those of the recipe for the plan's ε, if none are given.
+    those of the recipe for the plan's ε, if none are given. `labels` are those of the texts: an autoencoder for one ε
+    learns to keep what they depend on; rewriting needs none.
     """
     place = Path(folder)
     if len(texts) < 2:
         raise InputError(f"an autoencoder needs 2 texts or more to train on, got {len(texts)}")
+    if labels and len(labels) != len(texts):
+        raise InputError(f"give a label for each text or none at all: got {len(labels)} for {len(texts)} texts")
     device = usable(device).type
     words = Vocabulary.of(texts)
     recipe = Recipe.at(plan.for_epsilon)
@@ -135,7 +139,7 @@ def train(
     asked = _asked(words, len(texts), plan, {"latent": latent, "hidden": hidden, "embedding": embedding, "clip": clip})
     about, arrays, finished = _begun(place, asked) if resume else _fresh(place, asked, plan.seed)
     if about.steps < plan.steps:
-        learner = Learner(_network(about, arrays, place, device), words, texts, held_out, plan)
+        learner = Learner(_network(about, arrays, place, device), words, texts, held_out, plan, labels)
         if about.steps:
             try:
                 learner.resume(about.steps, None if finished else arrays)

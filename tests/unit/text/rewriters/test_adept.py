@@ -187,7 +187,7 @@ def test_made_up_batches_are_texts():
     words = Vocabulary.of(TEXTS)
     numbers = words.numbers(TEXTS)
     likely = np.cumsum(np.r_[np.zeros(SPECIAL), np.full(len(words.words), 1 / len(words.words))])
-    batch = made_up(numbers, 500, likely, np.random.default_rng(0))
+    batch, own = made_up(numbers, 500, likely, np.random.default_rng(0))
     ends = (batch == END).argmax(axis=1)
     assert ((batch == END).sum(axis=1) == 1).all()
     assert all(
@@ -196,6 +196,10 @@ def test_made_up_batches_are_texts():
     seen = set(map(tuple, numbers.tolist()))
     strange = sum(tuple(row) not in seen for row in batch.tolist())
     assert 100 < strange < 500  # most are made up, some are the texts themselves
+    assert 0.1 < np.mean(own < 0) < 0.5  # 0.3 of them get another end, where that leaves a text
+    kept = own >= 0
+    assert ((batch[kept] != PAD) == (numbers[own[kept]] != PAD)).all()  # of these at most words were replaced
+    assert np.mean(batch[kept] == numbers[own[kept]]) > 0.8
 
 
 def test_likeness_is_the_mean_squared_cosine():
@@ -235,7 +239,7 @@ def test_noise_in_training_has_the_epsilons_and_the_share_of_its_recipe():
     words = Vocabulary.of(TEXTS)
     shape = Shape(words=len(words), **TINY)
     vectors = torch.zeros(4000, 4)
-    for epsilon, recipe in ((0.0, Recipe()), (100.0, Recipe(24, 320, 0.8, (40.0, 2000.0), 0.05))):
+    for epsilon, recipe in ((0.0, Recipe()), (100.0, Recipe(24, 320, 0.8, (40.0, 2000.0), 0.05, 1.0))):
         learner = Learner(Autoencoder(shape), words, TEXTS, TEXTS, Plan(steps=2, batch=4, for_epsilon=epsilon))
         assert learner.recipe == recipe
         noise = learner._as_in_use(vectors, np.random.default_rng(1)).numpy()
@@ -244,3 +248,51 @@ def test_noise_in_training_has_the_epsilons_and_the_share_of_its_recipe():
         sizes = np.abs(noise[noisy]).mean(axis=1) / 2  # of Laplace noise of scale 2/epsilon, times the root of 4
         low, high = (2 / e for e in recipe.epsilons[::-1])
         assert low / 20 < np.quantile(sizes, 0.02) < np.quantile(sizes, 0.98) < 4 * high
+
+
+def test_an_autoencoder_for_an_epsilon_learns_to_tell_labels_from_its_vectors():
+    texts = [f"{verb} {thing} {number}" for verb in ("fly", "stay") for thing in "abcd" for number in "1234"]
+    labels = ["", *(text.split()[0] for text in texts[1:])]  # one has none
+    words, plan = Vocabulary.of(texts), Plan(steps=40, batch=16, learning_rate=0.02, for_epsilon=100.0)
+
+    def learnt(given: list[str]) -> tuple[Learner, torch.Tensor]:
+        torch.manual_seed(0)
+        learner = Learner(Autoencoder(Shape(len(words), **TINY)), words, texts, [], plan, given)
+        while learner.step < plan.steps:
+            learner.learn()
+        vectors = learner.network.encode(torch.from_numpy(learner.numbers))
+        return learner, learner.network.seen(vectors).detach()
+
+    told, vectors = learnt(labels)
+    assert told.labels.tolist() == [-1, *[0] * 15, *[1] * 16]
+    right = (told.teller(vectors).argmax(dim=1).numpy() == told.labels)[1:]
+    assert right.mean() > 0.9  # guessing has 0.52
+    untold, others = learnt([])
+    assert untold.teller is None
+    assert not torch.equal(vectors, others)  # the encoder learns from the labels too
+
+
+def test_labels_do_not_matter_without_an_epsilon_and_must_be_as_many_as_texts(tmp_path):
+    labels = ["a" if i % 2 else "b" for i in range(len(TEXTS))]
+    first, second = (
+        train(TEXTS, [], tmp_path / name, PLAN, labels=given, **TINY) for name, given in (("a", labels), ("b", ()))
+    )
+    assert first.about.sha256 == second.about.sha256
+    with pytest.raises(InputError, match=r"a label for each text or none at all: got 1 for"):
+        train(TEXTS, [], tmp_path / "c", PLAN, labels=["a"], **TINY)
+
+
+def test_a_run_with_labels_resumes_to_the_same_weights(tmp_path):
+    labels = ["a" if i % 2 else "b" for i in range(len(TEXTS))]
+    plan = Plan(steps=6, batch=4, for_epsilon=16.0)
+
+    def stop(step, steps, note):
+        if step == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    whole = train(TEXTS, [], tmp_path / "whole", plan, labels=labels, **TINY)
+    with interruptible(), pytest.raises(KeyboardInterrupt):
+        train(TEXTS, [], tmp_path / "cut", plan, labels=labels, progress=stop, **TINY)
+    assert "teller:weight" in weights(tmp_path / "cut")
+    resumed = train(TEXTS, [], tmp_path / "cut", plan, labels=labels, resume=True, **TINY)
+    assert resumed.about.sha256 == whole.about.sha256
