@@ -141,9 +141,10 @@ class Learner:
         held_out: Sequence[str],
         plan: Plan,
         labels: Sequence[str] = (),
+        recipe: Recipe | None = None,
     ) -> None:
         self.network, self.plan, self.step = network.train(), plan, 0
-        self.recipe = Recipe.at(plan.for_epsilon)
+        self.recipe = Recipe.at(plan.for_epsilon) if recipe is None else recipe
         longest = network.shape.longest
         self.numbers = words.numbers(texts, longest)
         self.held_out = words.numbers(list(held_out)[:HELD_OUT], longest)
