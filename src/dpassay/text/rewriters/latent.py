@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpassay.compute.threads import torch_in_threads
 from dpassay.errors import InputError
 from dpassay.evidence.verdict import Verdict
-from dpassay.text.models.autoencoder import APART
+from dpassay.text.models.autoencoder import APART, BATCH
 from dpassay.text.rewriters.adept import Model, load
 from dpassay.text.rewriters.base import DOUBLES, WEIGHTS, TextGuarantee, WeightsGuarantee
 from dpassay.text.rewriters.release import MECHANISMS, Release
@@ -76,6 +76,10 @@ class Unprotected(_Autoencoder):
 
     def rewrite(self, texts: Sequence[str], rng: np.random.Generator | None = None) -> list[str]:
         """What the decoder writes for each text's vector."""
+        on_cpu = self.model.network.device.type == "cpu"
+        return torch_in_threads(self._written, texts, BATCH) if on_cpu else self._written(texts)
+
+    def _written(self, texts: Sequence[str]) -> list[str]:
         return self.model.texts(self.model.vectors(texts))
 
     def release(self, texts: Sequence[str]) -> list[str]:
