@@ -68,7 +68,7 @@ def adept(
 
     By default it is trained without privacy, and no guarantee covers its weights. With --privacy its gradients are
     clipped and get noise: the guarantee of a rewriting then covers the weights too, and their epsilons add up. Ctrl-C
-    keeps the progress so far; the same command with --resume continues. The model is saved as safetensors and JSON.
+    keeps the progress so far; the same command with --resume continues. With --for-epsilon, labels are learnt too.
 
     \b
     Examples:
@@ -105,9 +105,8 @@ def adept(
     learning, held_out, _ = split(read_corpus(source), seed, SHARES)
     used = usable(device, note).type
     usual_steps, usual_batch, rate = (5000, 128, 2e-3) if used == "cuda" else (2000, 64, 3e-3)
-    plan = Plan(
-        usual_steps if steps is None else steps, usual_batch if batch is None else batch, rate, seed, for_epsilon
-    )
+    sizes = usual_steps if steps is None else steps, usual_batch if batch is None else batch
+    plan = Plan(*sizes, rate, seed, for_epsilon)
     with _interruptible(out), progress_bar(plan.steps) as bar:
         model = teach(
             [u.text for u in learning],
