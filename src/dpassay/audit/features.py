@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.leaf_dict import Leaves
+from dpassay.audit.apart import Apart
 from dpassay.audit.leaves import is_value
 from dpassay.audit.outputs import Array, Outputs, as_row, kind_of, shape_name
 
@@ -196,7 +196,7 @@ def _sort_of(item: Any, flag: int) -> Any:
     return (kind, flag) if kind in (int, float, bool) else None
 
 
-def _anomaly(item: Any, apart: Leaves | None, inputs: tuple[Any, ...]) -> str:
+def _anomaly(item: Any, apart: Apart | None, inputs: tuple[Any, ...]) -> str:
     """What is anomalous about one output: its type, NaN, infinities, copies of an input, also in its leaves."""
     row, name = as_row(item), kind_of(item)
     if row is not None:
@@ -207,10 +207,12 @@ def _anomaly(item: Any, apart: Leaves | None, inputs: tuple[Any, ...]) -> str:
         if isinstance(x, str | float | int):
             if isinstance(x, int) or (isinstance(x, float) and x.is_integer()):
                 continue  # it may be there by chance, and otherwise counts of values show it
-            there = (path for path, leaf in apart.items() if type(leaf) is type(x) and leaf == x and is_value(path))
+            there = (
+                path for path, leaf in apart.leaves.items() if type(leaf) is type(x) and leaf == x and is_value(path)
+            )
         else:
             vector = as_row(x)
-            there = (path for path, leaf in apart.items() if vector is not None and _same_row(leaf, vector))
+            there = (path for path, leaf in apart.leaves.items() if vector is not None and _same_row(leaf, vector))
         path = next(there, None)
         name += "" if path is None else f", {path} copies input {i}"
     return name

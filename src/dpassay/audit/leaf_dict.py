@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -13,31 +13,25 @@ Derived = TypeVar("Derived")
 
 
 class Leaves(dict[str, Any]):
-    """All leaves of an output, with what was derived from the output: see `once`."""
+    """All leaves of an output."""
 
-    __slots__ = ("derived",)
+    __slots__ = ()
+
+
+class Keeps(Protocol):
+    """An output that keeps what was derived from it."""
+
     derived: dict[str, Any]
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Leaves, (dict(self),)
 
-
-def once(known: Leaves | None, make: Callable[..., Derived], *given: Any) -> Derived:
-    """What is made of an output. It is kept with the output's leaves, if these are known, in whichever batches it is.
-
-    >>> found = Leaves({"output": 1.5})
-    >>> once(found, len, "first"), once(found, len, "again"), once(None, len, "third time")
-    (5, 5, 10)
-    """
+def once(known: Keeps | None, make: Callable[..., Derived], *given: Any) -> Derived:
+    """What is made of an output. It is kept with the output, if it keeps anything, in whichever batches it is."""
     if known is None:
         return make(*given)
-    try:
-        derived = known.derived
-    except AttributeError:
-        derived = known.derived = {}
-    if make.__name__ not in derived:
-        derived[make.__name__] = make(*given)
-    found: Derived = derived[make.__name__]
+    name = make.__name__
+    if name not in known.derived:
+        known.derived[name] = make(*given)
+    found: Derived = known.derived[name]
     return found
 
 
@@ -54,8 +48,11 @@ def _in_order(paths: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
 
 def written(leaf: Any) -> str:
     """A leaf as text; different leaves have different texts."""
-    if type(leaf) is str or type(leaf) is float:  # most of them
+    kind = type(leaf)
+    if kind is str or kind is float:  # most of them
         return repr(leaf)
+    if kind is int:
+        return hex(leaf)
     if isinstance(leaf, np.ndarray):
         return "[" + ", ".join(map(repr, leaf.tolist())) + "]"
     if isinstance(leaf, int):

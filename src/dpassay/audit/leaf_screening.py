@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.leaf_dict import Leaves, written
+from dpassay.audit.doubles import exact
+from dpassay.audit.leaf_dict import written
 from dpassay.audit.leaf_views import INDEX, View, columns
-from dpassay.audit.leaves import ROOT, exact
+from dpassay.audit.leaves import ROOT
 from dpassay.audit.outputs import Array, Outputs, part
 
 SCREENED, SCREENED_VECTORS = 512, 128  # outputs of each input examined; plain vectors must be fast
@@ -35,7 +36,7 @@ CLEARLY = 1.1  # a pair must be more informative than single leaves by this fact
 class Found:
     """What some outputs of each input contain: the paths of numbers, rows of numbers, categories, texts."""
 
-    sides: list[list[Leaves]]
+    sides: list[Outputs]
     numbers: list[str] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=dict)  # the longest at each path
     texts: list[str] = field(default_factory=list)
@@ -57,32 +58,33 @@ class Found:
 
 def found_in(outputs: Sequence[Outputs]) -> Found:
     """Look through the first outputs of each input."""
-    found = Found([part(side, 0, SCREENED).leaves for side in outputs])
-    times = Counter(chain.from_iterable(leaves for side in found.sides for leaves in side))
-    kinds: dict[str, set[type]] = {path: set() for path, often in times.items() if often >= FEWEST_TIMES}
-    for side in found.sides:
-        for leaves in side:
-            for path, leaf in leaves.items():
-                types = kinds.get(path)
-                if types is None:
-                    continue  # such as a member of a set that is never the same
-                types.add(type(leaf))
-                if type(leaf) is str or type(leaf) is float:  # most of them
-                    continue
-                if isinstance(leaf, np.ndarray):
-                    found.rows[path] = max(found.rows.get(path, 0), len(leaf))
-                elif path not in found.offsets and isinstance(leaf, int) and not exact(leaf):
-                    found.offsets[path] = leaf
-                elif path not in found.offsets and hasattr(leaf, "denominator") and not isinstance(leaf, int):
-                    found.offsets[path] = int(leaf)
-    for path, types in kinds.items():
+    found = Found([part(side, 0, SCREENED) for side in outputs])
+    leaves = [side.leaves for side in found.sides]
+    times = Counter(chain.from_iterable(chain.from_iterable(leaves)))
+    for path, often in times.items():
+        if often < FEWEST_TIMES:
+            continue  # such as a member of a set that is never the same
+        columns = [[one.get(path, ...) for one in side] for side in leaves]
+        types = {type(leaf) for column in columns for leaf in column} - {type(...)}
+        _note(found, path, types, columns)
         if types - {str, bytes, type(None), np.ndarray}:
             found.numbers.append(path)
         if types & {str, bytes} and not path.startswith("type("):
             found.texts.append(path)
         if types != {np.ndarray} and types != {float}:
-            found.tokens[path] = [[written(one[path]) if path in one else "" for one in side] for side in found.sides]
+            found.tokens[path] = [["" if leaf is ... else written(leaf) for leaf in column] for column in columns]
     return found
+
+
+def _note(found: Found, path: str, types: set[type], columns: Sequence[Sequence[Any]]) -> None:
+    """How long rows are at a path, and what to subtract from numbers that are too large for floats."""
+    if np.ndarray in types:
+        found.rows[path] = max(len(leaf) for leaf in chain(*columns) if isinstance(leaf, np.ndarray))
+    for leaf in chain(*columns) if types - {str, float, np.ndarray, type(None), bytes} else ():
+        whole = isinstance(leaf, int)
+        if (whole and not exact(leaf)) or (not whole and hasattr(leaf, "denominator") and type(leaf) is not float):
+            found.offsets[path] = leaf if whole else int(leaf)
+            return
 
 
 def distances(sides: Sequence[Array]) -> Array:
@@ -205,7 +207,7 @@ def _pair_views(sides: Sequence[Array], paths: Sequence[str], single: float) -> 
 
 def positions(outputs: Sequence[Outputs], width: int) -> Found:
     """The position of each of a few whole numbers in vectors of them."""
-    found = found_in(outputs) if outputs[0].items else Found([[], []])
+    found = found_in(outputs) if outputs[0].items else Found([part(side, 0, 0) for side in outputs])
     if not outputs[0].items:
         some = np.unique(np.concatenate([side.matrix(width)[:SCREENED] for side in outputs]))
         found.numbers = [f"{INDEX}{int(value)})" for value in some]

@@ -12,8 +12,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpassay.audit.apart import Apart, numbers_at, rows_at, texts_at, tokens_at
+from dpassay.audit.doubles import EXACT, exact
 from dpassay.audit.leaf_dict import Leaves, canonical, once, written
-from dpassay.audit.leaves import EXACT, MOST_MEMBERS, ROOT, element, exact
+from dpassay.audit.leaf_table import LeafTable
+from dpassay.audit.leaves import MOST_MEMBERS, ROOT, element, leaves_of
 from dpassay.audit.outputs import LONGEST, Array, Outputs, as_row
 
 Look: TypeAlias = Literal["numbers", "values", "text", "difference", "sum", "whole", "repeats", "code points"]
@@ -21,6 +24,7 @@ INDEX, COUNT = f"{ROOT}.index(", f"{ROOT}.count("
 LOOKS = ("numbers", "values", "text", "difference", "sum", "whole", "repeats", "code points")
 PHASES, MOST_STEPS = 1 << 10, 1e9  # of a number between two multiples, and multiples that doubles still tell apart
 MOST_NAMED = 3  # numbers of a sum
+FEW_PATHS = 8  # are looked at one by one
 FRACTION = math.pi  # stands for any number that is not an integer
 
 
@@ -48,12 +52,13 @@ class View:
     def _made(self, outputs: Outputs) -> Outputs:
         if self.look == "whole":
             return without_fractions(outputs)
-        if self.look in ("values", "text"):
-            leaves = outputs.leaves
-            if self.look == "values":
-                return Outputs(None, ["\0".join(_token(element(found, p)) for p in self.paths) for found in leaves])
-            texts = ([_text(found.get(path)) for path in self.paths] for found in leaves)
-            return Outputs(None, ["\n".join(t for t in some if t) for some in texts])
+        if self.look == "values":
+            return Outputs(
+                None, list(map("\0".join, zip(*(_tokens(outputs, path) for path in self.paths), strict=True)))
+            )
+        if self.look == "text":
+            texts = zip(*(_texts(outputs, path) for path in self.paths), strict=True)
+            return Outputs(None, ["\n".join([t for t in some if t]) for some in texts])
         if self.look in ("repeats", "code points"):
             shown = (repeats if self.look == "repeats" else code_points)(outputs)[:, None]
         else:
@@ -69,7 +74,7 @@ class View:
         plain = outputs.numbers is not None and not outputs.apart and not any(self.offsets)
         if outputs.numbers is not None and (not outputs.items or (plain and all(map(_is_coordinate, self.paths)))):
             return columns_of_array(outputs.numbers, self.paths)
-        return columns(outputs.leaves, self.paths, self.offsets)
+        return columns(outputs, self.paths, self.offsets)
 
     def names(self) -> tuple[str, ...]:
         """The names of its columns."""
@@ -150,12 +155,15 @@ def without_fractions(outputs: Outputs) -> Outputs:
     """
     if outputs.numbers is not None:
         return Outputs(_whole(outputs.numbers))
-    vectors = [as_row(item) for item in outputs.items]
-    shown = [
-        once(leaves, _whole_text, leaves) if vector is None else _whole(vector)
-        for vector, leaves in zip(vectors, outputs.leaves, strict=True)
-    ]
-    return Outputs(None, shown)
+    apart = outputs.apart or [None] * len(outputs.items)
+    return Outputs(None, [_one_whole(item, known) for item, known in zip(outputs.items, apart, strict=True)])
+
+
+def _one_whole(item: Any, known: Apart | None) -> Any:
+    vector = as_row(item)
+    if vector is not None:
+        return _whole(vector)
+    return _whole_text(leaves_of(item)) if known is None else once(known, _whole_text, known.leaves)
 
 
 def _whole_text(leaves: Leaves) -> str:
@@ -191,33 +199,86 @@ def _shown(offset: int) -> str:
     return str(offset) if abs(offset) < 10**40 else f"{hex(offset)[:20]}…"
 
 
-def columns(leaves: Sequence[Leaves], paths: Sequence[str], offsets: Sequence[int] = ()) -> Array:
+def columns(outputs: Outputs, paths: Sequence[str], offsets: Sequence[int] = ()) -> Array:
     """The numbers at some paths, one column per path; NaN if there is none."""
-    rows = np.full((len(leaves), len(paths)), np.nan)
+    rows = np.full((len(outputs), len(paths)), np.nan)
     places = [(*base_of(path), j, path, offsets[j] if offsets else 0) for j, path in enumerate(paths)]
+    single = [place for place in places if not place[0]]
+    if len(single) > FEW_PATHS and not offsets and outputs.apart and (table := _table(outputs)) is not None:
+        rows[:, [place[2] for place in single]] = table.columns([place[3] for place in single])
+        places = [place for place in places if place[0]]
     for _, group in groupby(places, key=lambda place: (place[0], "" if place[0] else place[3])):
         several = list(group)
-        if not several[0][0]:
+        if not several[0][0] or len(several) == 1:
             for _, _, j, path, offset in several:
-                rows[:, j] = _column(leaves, path, offset)
+                rows[:, j] = _column(outputs, path, offset)
             continue
         base, entries = several[0][0], np.array([place[1] for place in several])
         into = np.array([place[2] for place in several])
-        for i, found in enumerate(leaves):
-            row = found.get(base)
+        found = _rows_at(outputs, base)
+        if isinstance(found, np.ndarray):
+            there = entries < found.shape[1]
+            rows[:, into[there]] = found[:, entries[there]]
+            continue
+        for i, row in enumerate(found):
             if isinstance(row, np.ndarray):
                 there = entries < len(row)
                 rows[i, into[there]] = row[entries[there]]
                 continue
             for _, _, j, path, offset in several:
-                rows[i, j] = _number_at(found, path, offset)
+                rows[i, j] = _number_at(outputs.leaves[i], path, offset)
     return rows
 
 
-def _column(leaves: Sequence[Leaves], path: str, offset: int) -> Sequence[float | None]:
+def _table(outputs: Outputs) -> LeafTable | None:
+    if "table" not in outputs.projections:
+        outputs.projections["table"] = LeafTable.of(outputs.apart)
+    made: LeafTable | None = outputs.projections["table"]
+    return made
+
+
+def _rows_at(outputs: Outputs, base: str) -> Array | list[Any]:
+    """The rows of numbers at a path: one array if all have the same length."""
+    made = outputs.projections.get(base)
+    if made is None:
+        made = rows_at(outputs.apart, base) if outputs.apart else None
+    if made is None:
+        made = [found.get(base) for found in outputs.leaves]
+        if {*map(type, made)} == {np.ndarray} and len({row.shape for row in made}) == 1:
+            made = np.stack(made)
+    outputs.projections[base] = made
+    found: Array | list[Any] = made
+    return found
+
+
+def _column(outputs: Outputs, path: str, offset: int) -> Any:
     """The numbers at one path; None and NaN mean that there is none."""
+    made = outputs.projections.get((path, offset))
+    if made is None:
+        made = outputs.projections[path, offset] = np.array(_numbers(outputs, path, offset), dtype=float)
+    return made
+
+
+def _numbers(outputs: Outputs, path: str, offset: int) -> Sequence[float | None]:
+    column = numbers_at(outputs.apart, path) if outputs.apart and not offset else None
+    if column is not None:
+        return column
+    leaves = outputs.leaves
+    base, place = base_of(path)
+    rows = [found.get(base) for found in leaves] if base else []
+    if any(isinstance(row, np.ndarray) for row in rows):
+        pairs = zip(rows, leaves, strict=True)
+        return [
+            _number_at(found, path, offset)
+            if not isinstance(row, np.ndarray)
+            else float(row[place])
+            if place < len(row)
+            else None
+            for row, found in pairs
+        ]
     column = [found.get(path) for found in leaves]
-    if not offset and _AS_THEY_ARE.issuperset(map(type, column)) and all(map(_small, column)):
+    kinds = set(map(type, column))
+    if not offset and kinds <= _AS_THEY_ARE and (int not in kinds or all(map(_small, column))):
         return column
     return [_number_at(found, path, offset) for found in leaves]
 
@@ -287,6 +348,16 @@ def number(leaf: Any, offset: int = 0) -> float:
         return float(Fraction(leaf) - offset)
     except OverflowError:
         return math.inf if leaf > offset else -math.inf
+
+
+def _tokens(outputs: Outputs, path: str) -> list[str]:
+    shown = tokens_at(outputs.apart, path) if outputs.apart else None
+    return [_token(element(found, path)) for found in outputs.leaves] if shown is None else shown
+
+
+def _texts(outputs: Outputs, path: str) -> list[str | None]:
+    shown = texts_at(outputs.apart, path) if outputs.apart else None
+    return [_text(found.get(path)) for found in outputs.leaves] if shown is None else shown
 
 
 def _token(leaf: Any) -> str:

@@ -7,18 +7,20 @@ A batch of numbers of one shape stays an array, and text stays text. Everything 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpassay.audit.apart import Apart
+from dpassay.audit.doubles import EXACT, exact, rounded_by_floats
 from dpassay.audit.keys import row_keys, text_key
 from dpassay.audit.leaf_dict import Leaves, canonical, once
-from dpassay.audit.leaves import EXACT, exact, is_value, leaves_of, rounded_by_floats
+from dpassay.audit.leaves import is_value, leaves_of
 from dpassay.audit.options import Unknown
 from dpassay.errors import InputError
 from dpassay.pipeline.mechanism import Failure
@@ -45,7 +47,7 @@ class Outputs:
 
     numbers: Array | None
     items: Sequence[Any] = ()  # none if the batch was one array of numbers
-    apart: Sequence[Leaves | None] = ()  # the leaves of outputs that are not plain values; empty if all are plain
+    apart: Sequence[Apart | None] = ()  # outputs that are not plain values, to be taken apart; empty if all are plain
 
     def __len__(self) -> int:
         return len(self.items) if self.numbers is None else len(self.numbers)
@@ -64,7 +66,8 @@ class Outputs:
     def leaves(self) -> list[Leaves]:
         """The leaves of each output."""
         if self.apart:
-            return [leaves_of(x) if known is None else known for x, known in zip(self.items, self.apart, strict=True)]
+            pairs = zip(self.items, self.apart, strict=True)
+            return [leaves_of(x) if known is None else known.leaves for x, known in pairs]
         return [leaves_of(row) for row in self.rows()]
 
     @cached_property
@@ -124,7 +127,7 @@ class Outputs:
     def _item_texts(self) -> list[str]:
         apart = self.apart or [None] * len(self.items)
         rows = () if self.only_text else zip(self.items, apart, strict=True)
-        return [once(known, _texts_in, x, known or {}) for x, known in rows] or list(self.items)
+        return [once(known, _texts_in, x, known) for x, known in rows] or list(self.items)
 
     @property
     def fractional(self) -> bool:
@@ -172,9 +175,9 @@ def read(batch: Any, unknown: Unknown = "refuse") -> Outputs:
         lengths = {len(item) if item.ndim else 1 for item in items}
         if len(lengths) == 1 and 1 not in lengths:
             return Outputs(np.stack(items))  # rows of doubles, as in a batch that is one array
-    apart: list[Leaves | None] = []
+    apart: list[Apart | None] = []
     if not kinds <= _PLAIN:
-        apart = [None if _is_plain(item) else leaves_of(item, unknown) for item in items]
+        apart = [None if _is_plain(item) else Apart(item, unknown) for item in items]
         apart = apart if any(known is not None for known in apart) else []
     if all(issubclass(kind, _NUMBERS) for kind in kinds):
         column = _column(items)
@@ -267,7 +270,7 @@ def join(batches: Sequence[Outputs]) -> Outputs:
     if len(batches) == 1:
         return batches[0]
     items: Sequence[Any] = ()
-    apart: list[Leaves | None] = []
+    apart: list[Apart | None] = []
     same = len({batch.width for batch in batches}) == 1 and batches[0].numbers is not None
     if not same or any(batch.items for batch in batches):
         items = [row for batch in batches for row in batch.rows()]
@@ -333,18 +336,12 @@ def _leaves(item: Any, kinds: Any, depth: int = 4) -> list[Any]:
     return found[:LONGEST]
 
 
-def _texts_in(item: Any, apart: Mapping[str, Any]) -> str:
+def _texts_in(item: Any, apart: Apart | None) -> str:
     if isinstance(item, Failure) or (isinstance(item, str) and not isinstance(item, Enum)):
         return item.told if isinstance(item, Failure) else item
-    if _vector(item) is not None:
+    if apart is None or _vector(item) is not None:
         return ""
-    return " ".join(apart[path] for path in _values(tuple(apart)) if isinstance(apart[path], str))
-
-
-@lru_cache(maxsize=1 << 10)
-def _values(paths: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of some paths that lead to values. Outputs of one form have the same."""
-    return tuple(filter(is_value, paths))
+    return " ".join([leaf for path, leaf in apart.leaves.items() if isinstance(leaf, str) and is_value(path)])
 
 
 def _length(item: Any) -> float:
@@ -388,13 +385,13 @@ def kind_of(item: Any) -> str:
 _KINDS = {"b": "bool", "i": "int", "u": "int"}
 
 
-def _key(item: Any, apart: Leaves | None) -> int:
+def _key(item: Any, apart: Apart | None) -> int:
     if type(item) is str and apart is None:
         return text_key(f"text\0{item!r}")  # as below
     vector = _vector(item)
     if vector is not None:
         return int(row_keys(vector[None, :])[0])
     if apart is not None:
-        return text_key(canonical(apart))
+        return text_key(canonical(apart.leaves))
     text = item.kind if isinstance(item, Failure) else repr(str(item) if isinstance(item, str) else item)
     return text_key(f"{kind_of(item)}\0{text}")

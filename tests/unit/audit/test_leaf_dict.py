@@ -2,7 +2,8 @@
 
 import pickle
 
-from dpassay.audit.leaf_dict import Leaves, canonical, once
+from dpassay.audit.apart import Apart
+from dpassay.audit.leaf_dict import canonical, once
 from dpassay.audit.leaves import leaves_of
 from dpassay.audit.outputs import join, part, read
 
@@ -10,16 +11,16 @@ from dpassay.audit.outputs import join, part, read
 def test_what_is_derived_from_an_output_is_computed_once_in_all_its_batches():
     made = []
 
-    def count(leaves):
-        made.append(leaves)
-        return len(leaves)
+    def count(one):
+        made.append(one)
+        return len(one.leaves) if one else 0
 
     outputs = read([{"a": 1.5, "b": "x"}, {"a": 2.5, "b": "y"}])
     again = join([part(outputs, 1), part(outputs, 0, 1)])
     numbers = [once(known, count, known) for batch in (outputs, again) for known in batch.apart]
     assert len(made) == 2
     assert len(set(numbers)) == 1
-    assert once(None, count, {}) == 0  # an output whose leaves are not kept
+    assert once(None, count, None) == 0  # a plain output
 
 
 def test_keys_and_numbers_of_a_batch_are_those_of_its_parts():
@@ -38,9 +39,10 @@ def test_equal_outputs_have_equal_texts_whatever_the_order_of_their_keys():
     assert leaves_of(one) != leaves_of(other)  # the order is a leaf of its own
 
 
-def test_leaves_travel_without_what_was_derived():
-    leaves = leaves_of({"a": 0.5})
-    once(leaves, len, leaves)
-    there = pickle.loads(pickle.dumps(leaves))
-    assert (type(there), there) == (Leaves, leaves)
-    assert not hasattr(there, "derived")
+def test_outputs_travel_without_what_was_derived():
+    one = Apart({"a": 0.5})
+    once(one, len, one.leaves)
+    there = pickle.loads(pickle.dumps(one))
+    assert there.leaves == one.leaves
+    assert one.derived
+    assert not there.derived

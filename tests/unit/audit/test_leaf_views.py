@@ -9,7 +9,6 @@ from dpassay import audit
 from dpassay.audit.distinguishers import fit_all
 from dpassay.audit.distinguishers.base import Distinguisher
 from dpassay.audit.leaf_views import View, columns, columns_of_array, partly_whole, without_fractions
-from dpassay.audit.leaves import leaves_of
 from dpassay.audit.outputs import read
 
 
@@ -103,8 +102,8 @@ def test_an_array_shows_what_its_rows_show_one_by_one(rows, turned):
     """In particular where the whole output and an entry of it are looked at, and places of what no number is."""
     batch, paths = read(np.array(rows)), PATHS[::-1] if turned else PATHS
     found = columns_of_array(batch.numbers, paths)
-    assert np.array_equal(found, columns(batch.leaves, paths), equal_nan=True)
-    assert np.array_equal(found.T, [columns(batch.leaves, [path])[:, 0] for path in paths], equal_nan=True)
+    assert np.array_equal(found, columns(batch, paths), equal_nan=True)
+    assert np.array_equal(found.T, [columns(batch, [path])[:, 0] for path in paths], equal_nan=True)
 
 
 def test_places_and_counts_of_an_array():
@@ -116,8 +115,8 @@ def test_places_and_counts_of_an_array():
 
 def test_numbers_of_all_kinds_at_one_path_are_those_of_each_output():
     values = [0.5, 3, True, None, "x", 2**53 + 1, 2**2000, -(2**2000), float("inf")]
-    leaves = [leaves_of({"a": value}) for value in values] + [leaves_of({"b": 1})]
+    items = [{"a": value} for value in values] + [{"b": 1}]
     expected = [0.5, 3, 1, math.nan, math.nan, float(2**53 + 1), math.inf, -math.inf, math.inf, math.nan]
     for some in (slice(None), slice(0, 4), slice(0, 2)):  # each of them is converted in another way
-        found = columns(leaves[some], ['output["a"]'])[:, 0]
+        found = columns(read(items[some]), ['output["a"]'])[:, 0]
         np.testing.assert_array_equal(found, expected[some])
