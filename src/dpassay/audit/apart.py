@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.doubles import EXACT
+from dpassay.audit.doubles import EXACT, rounded_by_floats
 from dpassay.audit.leaf_dict import Leaves, written
 from dpassay.audit.leaves import ROOT, leaves_of
 from dpassay.audit.options import Unknown
@@ -69,11 +69,14 @@ def _is_simple(item: Any, deep: int) -> bool:
             return False
         entries = item
     else:
-        return kind in _SCALARS
-    for entry in entries:
-        if type(entry) not in _SCALARS and not (deep and _is_simple(entry, deep - 1)):
-            return False
-    return True
+        return kind in _SCALARS or _is_row(item)
+    others = [entry for entry in entries if type(entry) not in _SCALARS]
+    return not others or (deep > 0 and all(_is_simple(entry, deep - 1) for entry in others))
+
+
+def _is_row(value: Any) -> bool:
+    """Whether it is an array of numbers in one dimension."""
+    return type(value) is np.ndarray and value.ndim == 1 and value.dtype.kind in "biuf"
 
 
 @lru_cache(maxsize=1 << 12)
@@ -106,6 +109,8 @@ def _values_at(outputs: Sequence[Apart | None], path: str) -> list[Any] | None:
                 value = value.get(step, ...)
             elif type(value) is list or type(value) is tuple:
                 value = value[step] if step < len(value) else ...  # type: ignore[operator,index]
+            elif _is_row(value):
+                value = value[step].item() if step < len(value) else ...  # type: ignore[operator]
             else:
                 return None
             if value is ...:
@@ -138,8 +143,13 @@ def rows_at(outputs: Sequence[Apart | None], path: str) -> Array | None:
     [[1.0, 2.0], [3.0, 4.0]]
     """
     values = _values_at(outputs, path)
-    if not values or not {*map(type, values)} <= {list, tuple} or len({*map(len, values)}) > 1:
+    sorts = {*map(type, values or ())}
+    if not values or not (sorts <= {list, tuple} or sorts == {np.ndarray}) or len({*map(len, values)}) > 1:
         return None
+    if sorts == {np.ndarray}:
+        together = np.stack(values)
+        rows = together.astype(float)
+        return None if rounded_by_floats(together, rows) else rows
     kinds = {type(entry) for value in values for entry in value}
     if not kinds or not kinds <= {float, int, bool} or (int in kinds and not all(map(_small, chain(*values)))):
         return None

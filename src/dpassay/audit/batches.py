@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpassay.audit.keys import distinct
 from dpassay.audit.outputs import Outputs
 from dpassay.audit.seeding import Seeded
 from dpassay.audit.targets import Adapted, Loaded
@@ -88,9 +89,7 @@ def _repeated(keys: NDArray[Any]) -> bool:
 
 def _ranks(rows: NDArray[Any]) -> NDArray[Any]:
     """Twice the rank of each number in its column: an integer, so that no sum is rounded."""
-    chosen = rows[:, :, np.unique(np.linspace(0, rows.shape[2] - 1, COLUMNS).astype(int))].reshape(
-        rows[..., 0].size, -1
-    )
+    chosen = rows[:, :, distinct(np.linspace(0, rows.shape[2] - 1, COLUMNS).astype(int))].reshape(rows[..., 0].size, -1)
     ranks = [twice_ranks(column) for column in np.where(np.isnan(chosen), np.inf, chosen).T]
     return np.stack(ranks, axis=1).reshape(*rows.shape[:2], -1)
 

@@ -22,6 +22,7 @@ from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.efficiency import efficiency_of
 from dpassay.audit.expected_power import CAUTION_SMOOTH, SPREADS, Hypothesis, expected_power, logistic_curve
 from dpassay.audit.inference import Counts
+from dpassay.audit.keys import distinct
 from dpassay.audit.outputs import Array, Outputs, part
 from dpassay.compute.numpy_kernels import FAR
 from dpassay.pipeline.distributions import Distribution
@@ -261,7 +262,7 @@ def _validated_power(rule: DecisionRule, scores: Sequence[Scores], hypothesis: H
     right, wrong = (np.array(sum(count[i] for count in counts)) for i in (0, 1))
     efficiency = 1.0
     if rule.candidates == 2:  # the grid of thresholds is these two
-        cuts = np.unique([t for t in (rule.low, rule.high) if abs(t) < math.inf])
+        cuts = distinct([t for t in (rule.low, rule.high) if abs(t) < math.inf])
         ends = int(rule.low > -math.inf), int(rule.high == math.inf) + len(cuts) - 1
         grid = efficiency_of(right, wrong, [rounded(s, rule.resolution) for s in scores], cuts)
         efficiency = float(grid if isinstance(grid, float) else grid[ends])
@@ -294,7 +295,7 @@ def _thresholds(
     parts = int(min(64, max(8, total // 32)))
     tail = np.geomspace(1 / max(16, total), 0.5, parts)
     tails = np.concatenate([tail, 1 - tail])
-    cuts = np.unique(pooled[np.minimum((tails * len(pooled)).astype(int), len(pooled) - 1)])
+    cuts = distinct(pooled[np.minimum((tails * len(pooled)).astype(int), len(pooled) - 1)])
     low, high = np.concatenate([[-np.inf], cuts]), np.concatenate([cuts, [np.inf]])
     below = [np.concatenate([[0], np.searchsorted(s, cuts, side="right")]) for s in (first, second)]
     above = [np.concatenate([len(s) - np.searchsorted(s, cuts, side="left"), [0]]) for s in (first, second)]
@@ -342,7 +343,7 @@ def _with_margin(
     hit, margin = np.concatenate(correct), np.concatenate(margins)
     if not (margin > -np.inf).any():
         return None
-    levels = np.unique(np.quantile(margin[margin > -np.inf], np.linspace(0, 1, 33), method="nearest"))
+    levels = distinct(np.quantile(margin[margin > -np.inf], np.linspace(0, 1, 33), method="nearest"))
     if hypothesis.delta:  # with a δ the bound holds only for rules that never abstain
         levels = np.array([-np.inf])
     right = np.array([np.count_nonzero(hit & (margin >= level)) for level in levels])

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.audit.apart import Apart
+from dpassay.audit.keys import distinct
 from dpassay.audit.leaves import is_value
 from dpassay.audit.outputs import Array, Outputs, as_row, kind_of, shape_name
 
@@ -168,7 +169,7 @@ def anomalies(outputs: Outputs, inputs: tuple[Any, ...]) -> tuple[NDArray[np.int
         flags = _flags(outputs.numbers, inputs)
         if set(map(type, outputs.items)) <= {float}:  # also if the batch was an array
             kind = shape_name(outputs.numbers.shape[1])
-            return flags, {int(flag): kind + _flag_words(int(flag)) for flag in np.unique(flags)}
+            return flags, {int(flag): kind + _flag_words(int(flag)) for flag in distinct(flags)}
         sorts: dict[Any, str] = {}
         names = []
         for item, flag in zip(outputs.items, flags.tolist(), strict=True):

@@ -7,7 +7,7 @@ generator it is given would be judged by what an earlier call left behind.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import deepcopy
@@ -260,6 +260,16 @@ def one_output(mechanism: Mechanism, x: Any, calls: CallGenerators) -> Any:
     batch = _apart(mechanism, x, 1, calls)
     ready = type(batch) is np.ndarray and batch.shape[:1] == (1,)  # the usual case, which needs no further checks
     return copied(only_output(batch if ready else counted(awaited(batch), 1)))
+
+
+def one_of(one: Callable[[Any, np.random.Generator], Any], x: Any, calls: CallGenerators) -> Any:
+    """The same for a function of an input and a generator."""
+    given = copied(x)
+    try:
+        return copied(awaited(one(given, calls.begin())))
+    finally:
+        if given is not x:
+            look(x, given)
 
 
 def counted(batch: Any, n: int) -> Any:

@@ -28,6 +28,15 @@ def row_keys(matrix: NDArray[Any]) -> NDArray[np.uint64]:
     return keys
 
 
+def distinct(values: Any) -> NDArray[Any]:
+    """The distinct values in order, as `np.unique` gives them, which by itself would import `numpy.ma` and hash them.
+
+    >>> distinct(np.array([2.0, 1.0, 2.0])).tolist()
+    [1.0, 2.0]
+    """
+    return np.unique(values, return_index=True)[0]
+
+
 @lru_cache(maxsize=1 << 12)
 def text_key(text: str) -> int:
     """The key of a text; many texts are categories, of which there are few."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.audit.doubles import exact
+from dpassay.audit.keys import distinct
 from dpassay.audit.leaf_dict import written
 from dpassay.audit.leaf_views import INDEX, View, columns
 from dpassay.audit.leaves import ROOT
@@ -209,7 +210,7 @@ def positions(outputs: Sequence[Outputs], width: int) -> Found:
     """The position of each of a few whole numbers in vectors of them."""
     found = found_in(outputs) if outputs[0].items else Found([part(side, 0, 0) for side in outputs])
     if not outputs[0].items:
-        some = np.unique(np.concatenate([side.matrix(width)[:SCREENED] for side in outputs]))
+        some = distinct(np.concatenate([side.matrix(width)[:SCREENED] for side in outputs]))
         found.numbers = [f"{INDEX}{int(value)})" for value in some]
     found.rows.clear()
     return found

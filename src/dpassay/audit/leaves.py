@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dpassay.audit.doubles import exact, rounded_by_floats
+from dpassay.audit.doubles import DOUBLES, as_doubles, exact, rounded_by_floats
 from dpassay.audit.leaf_dict import Leaves, canonical
 from dpassay.audit.options import Unknown
 from dpassay.errors import MechanismError
@@ -239,16 +239,11 @@ def _array(walk: Walk, path: str, item: Any) -> None:
             _places(walk, path, list(map(int, entries)))
 
 
-_ROWS = ({float}, {int}, {bool})
-
-
 def sequence(walk: Walk, path: str, entries: list[Any]) -> None:
     """The entries of a list in order, and the positions of those that may occur again."""
     walk.put(f"len({path})", len(entries))
     kinds = set(map(type, entries))
-    row = None
-    if kinds in _ROWS:
-        row = None if kinds == {int} and not all(map(exact, entries)) else np.array(entries, dtype=float)
+    row = as_doubles(entries, kinds)
     if row is not None:
         walk.put(path, row)
         if kinds != {float}:
@@ -260,7 +255,7 @@ def sequence(walk: Walk, path: str, entries: list[Any]) -> None:
     else:
         for i, entry in enumerate(entries):
             walk.read(f"{path}[{i}]", entry)
-    if len(entries) <= MOST_MEMBERS and kinds != {float} and kinds != {bool}:
+    if len(entries) <= MOST_MEMBERS and not (row is not None and kinds <= DOUBLES):
         _places(walk, path, entries)
 
 

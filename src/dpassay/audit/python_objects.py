@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
 MOST_CAUSES = 3  # earlier exceptions that are read
-CALLERS = (__name__, "dpassay.audit.targets", "dpassay.audit.seeding")  # of mechanisms: left out of tracebacks
+# Those who call mechanisms are left out of tracebacks.
+CALLERS = (__name__, "dpassay.audit.targets", "dpassay.audit.seeding", "dpassay.audit.isolation")
 # What nearly every run gives: to find out by `inspect` that it cannot be awaited takes longer than many a run.
 _SHOWN = {float, int, bool, str, bytes, type(None), np.float64, np.int64}
 _FINISHED = {float, int, bool, str, list, tuple, dict, type(None), np.ndarray, np.float64, np.int64, Failure}

@@ -17,7 +17,7 @@ from weakref import WeakSet
 import numpy as np
 
 from dpassay.adapters import adapted as library_object
-from dpassay.audit.isolation import CallGenerators, called, one_output, runs_elsewhere
+from dpassay.audit.isolation import CallGenerators, called, one_of, one_output, runs_elsewhere
 from dpassay.audit.outputs import only_output
 from dpassay.audit.python_objects import adapted, attempt, awaited, failure
 from dpassay.audit.timing import check_time
@@ -59,10 +59,11 @@ class Adapted:
     def sample(self, x: Any, n: int, rng: np.random.Generator) -> Any:
         if self.parameters == 3:
             return awaited(self.function(x, n, rng))
-        return [self._one(x, rng) for _ in range(n)]
+        return [attempt(self.one, x, rng) for _ in range(n)]
 
-    def _one(self, x: Any, rng: np.random.Generator) -> Any:
-        return attempt(self.function, *(x, rng)[: self.parameters])
+    def one(self, x: Any, rng: np.random.Generator) -> Any:
+        """The output of one call; not for functions that give n of them."""
+        return self.function(x, rng) if self.parameters == 2 else self.function(x)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +217,11 @@ def draw_each(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Genera
         return list(at_once(inputs, rng))
     if is_pipeline(mechanism):
         return [attempt(lambda x: only_output(called(mechanism, x, 1, rng)), x) for x in inputs]
-    calls = CallGenerators(rng)
+    calls, inner = CallGenerators(rng), mechanism
+    while isinstance(inner, Loaded):
+        inner = inner.mechanism
+    if isinstance(inner, Adapted) and inner.singly:
+        return [attempt(one_of, inner.one, x, calls) for x in inputs]
     return [attempt(one_output, mechanism, x, calls) for x in inputs]
 
 

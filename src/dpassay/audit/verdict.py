@@ -2,8 +2,6 @@
 
 import math
 
-import numpy as np
-
 from dpassay.audit.batches import IN_BATCHES, SAID
 from dpassay.audit.experiment import bound, rejected
 from dpassay.audit.inference import (
@@ -15,6 +13,7 @@ from dpassay.audit.inference import (
     most_certifiable,
     runs_to_reach,
 )
+from dpassay.audit.keys import distinct
 from dpassay.audit.question import Question
 from dpassay.audit.saving import AuditState
 from dpassay.audit.targets import describe
@@ -84,8 +83,8 @@ def _about_batches(question: Question, state: AuditState, refuted: bool) -> list
 
 def _same_every_run(state: AuditState) -> list[str]:
     """A warning if each input has one output of its own, which all its runs gave."""
-    keys = [np.unique(outputs.keys()) for outputs in state.game.shown if len(outputs) >= ENOUGH_RUNS]
-    if len(keys) < 2 or any(len(found) > 1 for found in keys) or len(np.unique(keys)) == 1:
+    keys = [distinct(outputs.keys()) for outputs in state.game.shown if len(outputs) >= ENOUGH_RUNS]
+    if len(keys) < 2 or any(len(found) > 1 for found in keys) or len(distinct(keys)) == 1:
         return []
     return [
         "Each input gave the same output in every run: the mechanism adds no noise, or the same noise in every call "

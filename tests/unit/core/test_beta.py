@@ -10,6 +10,10 @@ from mpmath import mp, mpf
 from dpassay.core.beta import MOST, betainc, betainccinv, betaincinv, betaln
 
 POINTS = [
+    (60_000, 35_000, 0.61),
+    (60_000.5, 35_000.5, 0.64),
+    (20.5, 90_000.5, 1e-4),
+    (31_000.5, 31_500.5, 0.5),
     (0.5, 0.5, 0.3),
     (1, 1, 0.25),
     (0.5, 4000.5, 1e-5),

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpassay.audit.keys import distinct
 from dpassay.audit.outputs import Array, Outputs, as_row
 from dpassay.core.json import plain
 from dpassay.errors import InputError, harmless
@@ -185,7 +186,7 @@ def where_apart(name: str, first: Array, second: Array) -> str:
     first, second = (np.sort(side[np.isfinite(side)]) for side in (first, second))
     if not len(first) or not len(second):
         return name
-    values = np.unique(np.concatenate([first, second]))
+    values = distinct(np.concatenate([first, second]))
     below = [np.searchsorted(side, values, side="right") / len(side) for side in (first, second)]
     gaps = np.concatenate([[0.0], below[1] - below[0]])
     highest = int(gaps.argmax()) if gaps.max() > 0 else len(gaps) - 1  # at both ends the difference is 0

@@ -31,6 +31,7 @@ from dpassay.audit.features import (
     feature_name,
     features_examined,
 )
+from dpassay.audit.keys import distinct
 from dpassay.audit.outputs import Array, Outputs, join, part
 
 Columns: TypeAlias = tuple[int, ...]  # the features of a table: one or two
@@ -92,7 +93,7 @@ class BoostedTables(Distinguisher):
             column = np.concatenate([view(j) for view in views])
             finite = column[np.isfinite(column)]
             some = finite[:: 1 + len(finite) // QUANTILED]
-            cuts = np.unique(np.quantile(some, QUANTILES, method="nearest")) if len(finite) else finite
+            cuts = distinct(np.quantile(some, QUANTILES, method="nearest")) if len(finite) else finite
             edges.append(cuts)
             bins.append(binned(column, cuts).astype(np.uint8))
         labels = np.repeat([0.0, 1.0], [len(some) for some in outputs])

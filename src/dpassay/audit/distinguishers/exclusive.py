@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, pairwise
 from typing import Any, Self, TypeAlias
 
@@ -86,7 +87,9 @@ class Exclusive(Distinguisher):
     @classmethod
     def _proposed(cls, seen: Sequence[_Seen], training: TrainingSet) -> Iterator[Self]:
         intervals = _intervals([one.rows for one in seen], training.epsilon)
-        words = _exclusive([Counter(chain.from_iterable(one.words)) for one in seen], training.epsilon)
+        words: tuple[tuple[str, int], ...] = ()
+        if seen[0].vocabulary != seen[1].vocabulary:  # else no word is one input's alone
+            words = _exclusive([Counter(chain.from_iterable(one.words)) for one in seen], training.epsilon)
         kinds = _exclusive([one.kinds() for one in seen], training.epsilon)
         if intervals or words or kinds:
             width = 1 + max((interval[0] for interval in intervals), default=-1)
@@ -103,7 +106,7 @@ class Exclusive(Distinguisher):
             where = np.searchsorted(low, column, side="right") - 1
             inside = (where >= 0) & (column <= high[where])
             votes += np.where(inside, 2 * side[where] - 1, 0)
-        if self.words and seen.words:
+        if self.words and seen.texts:
             named = dict(self.words)
             votes += [sum(2 * named[word] - 1 for word in named.keys() & words) for words in seen.words]
         if self.kinds:
@@ -143,19 +146,29 @@ class _Seen:
     """What is looked at in the outputs of one input: numbers, words, anomalies."""
 
     rows: Array
-    words: list[set[str]]
+    texts: list[str]
     codes: NDArray[np.int64]
     meaning: dict[int, str]
 
     @classmethod
     def of(cls, outputs: Outputs, width: int, inputs: tuple[Any, ...], words: bool = True, kinds: bool = True) -> Self:
         has_words = words and outputs.numbers is None
-        texts = [set(text[: 8 * LONGEST].split()) for text in outputs.texts()] if has_words else []
+        texts = [text[: 8 * LONGEST] for text in outputs.texts()] if has_words else []
         found = anomalies(outputs, inputs) if kinds else (np.zeros(0, dtype=np.int64), {})
         return cls(outputs.matrix(width) if width else np.zeros((len(outputs), 0)), texts, *found)
 
     def part(self, some: slice) -> Self:
-        return replace(self, rows=self.rows[some], words=self.words[some], codes=self.codes[some])
+        return replace(self, rows=self.rows[some], texts=self.texts[some], codes=self.codes[some])
+
+    @cached_property
+    def words(self) -> list[set[str]]:
+        """The words of each text."""
+        return [set(text.split()) for text in self.texts]
+
+    @cached_property
+    def vocabulary(self) -> set[str]:
+        """All words of all texts, found in a fraction of the time."""
+        return set("\n".join(self.texts).split())
 
     def kinds(self) -> Counter[str]:
         """How often each anomaly occurs."""

@@ -1,6 +1,6 @@
 """How often each category of outputs came from each input."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -18,7 +18,8 @@ from dpassay.audit.distinguishers.base import (
     shown_names,
 )
 from dpassay.audit.features import anomalies
-from dpassay.audit.outputs import Array, Outputs, join
+from dpassay.audit.keys import distinct
+from dpassay.audit.outputs import Array, Outputs, join, part
 
 VALUES, ANOMALIES = "value", "oddities"  # their names in files
 MOST_VALUES = 4096  # distinguished
@@ -47,10 +48,12 @@ class Frequencies(Distinguisher):
     @classmethod
     def of_values(cls, training: TrainingSet) -> Iterator[Self]:
         """How often each output occurred, if outputs repeat."""
+        if hardly_repeat(training.outputs):
+            return
         keys = [outputs.keys() for outputs in training.outputs]
         names, counts = np.unique(np.concatenate(keys), return_counts=True)
-        if len(names) > max(8, sum(map(len, keys)) // 4):
-            return  # outputs hardly ever repeat
+        if len(names) > most_distinct(training.outputs):
+            return
         if len(names) > MOST_VALUES:
             names = np.sort(names[np.argsort(-counts, kind="stable")[:MOST_VALUES]])
         table = np.array([_histogram(some, names) for some in keys], dtype=float)
@@ -133,6 +136,20 @@ class Frequencies(Distinguisher):
             require(all(isinstance(name, str) for name in names), "names that are texts")
         require(len(names) > 0 and logs.shape[0] >= 2 and logs.shape[1] == len(names), "a column for each name")
         return cls(of, names, logs, tuple(data["inputs"]))
+
+
+def most_distinct(outputs: Sequence[Outputs]) -> int:
+    """How many distinct values there may be for outputs to count as repeating."""
+    return max(8, sum(map(len, outputs)) // 4)
+
+
+def hardly_repeat(outputs: Sequence[Outputs], shown: Callable[[Outputs], Outputs] = lambda some: some) -> bool:
+    """Whether the first outputs, in some view, have too many distinct values already; the others need no look."""
+    if all(some.numbers is not None for some in outputs):
+        return False
+    most = most_distinct(outputs)
+    first = [shown(part(some, 0, 2 + most * 5 // 8)).keys() for some in outputs]
+    return len(distinct(np.concatenate(first))) > most
 
 
 def in_words(name: str) -> str:

@@ -22,6 +22,7 @@ from dpassay.audit.distinguishers.base import (
     where_apart,
 )
 from dpassay.audit.features import coordinate_name
+from dpassay.audit.keys import distinct
 from dpassay.audit.outputs import Array, Outputs, join
 
 WIDEST = 2048
@@ -143,7 +144,7 @@ def _zero_or_many(rows: Array) -> NDArray[np.bool_]:
     for column in rows.T:
         others = column[(column != 0) & ~np.isnan(column)]
         zero = (column == 0).mean() if len(column) else 0.0
-        found.append(zero > SELDOM and len(others) > SELDOM * len(column) and 2 * len(np.unique(others)) > len(others))
+        found.append(zero > SELDOM and len(others) > SELDOM * len(column) and 2 * len(distinct(others)) > len(others))
     return np.array(found, dtype=bool)
 
 

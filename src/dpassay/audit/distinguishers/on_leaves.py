@@ -11,11 +11,12 @@ import numpy as np
 
 from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, require, shown_names
 from dpassay.audit.distinguishers.boosted_tables import MOST_BITS, MOST_COORDINATES, BoostedTables
-from dpassay.audit.distinguishers.frequencies import Frequencies
+from dpassay.audit.distinguishers.frequencies import Frequencies, hardly_repeat
 from dpassay.audit.distinguishers.logistic_regression import WIDEST, LogisticRegression
 from dpassay.audit.distinguishers.naive_bayes import NaiveBayes
 from dpassay.audit.distinguishers.nearest_input import NearestInput
 from dpassay.audit.distinguishers.statistic import Statistic
+from dpassay.audit.keys import distinct
 from dpassay.audit.leaf_screening import (
     BEST,
     MOST_ROWS,
@@ -91,8 +92,9 @@ class OnLeaves(Distinguisher):
     def _fit_whole(cls, training: TrainingSet) -> Iterator[Self]:
         """If fractions are mixed with other values: which values these are, and where."""
         some = [part(outputs, 0, SCREENED) for outputs in training.outputs]
-        if training.width > 1 and any(map(partly_whole, some)):
-            yield from cls._fit(View("whole", (ROOT,)), replace(training, inputs=()), Frequencies)
+        view = View("whole", (ROOT,))
+        if training.width > 1 and any(map(partly_whole, some)) and not hardly_repeat(training.outputs, view.of):
+            yield from cls._fit(view, replace(training, inputs=()), Frequencies)
 
     @classmethod
     def _fit_relations(cls, paths: Sequence[str], training: TrainingSet) -> Iterator[Self]:
@@ -188,4 +190,4 @@ class OnLeaves(Distinguisher):
 def _few_whole_numbers(training: TrainingSet) -> bool:
     """Whether all coordinates are whole numbers with few distinct values, so that each may have its own position."""
     some = np.concatenate([outputs.matrix(training.width)[:200] for outputs in training.outputs])
-    return bool(np.isfinite(some).all() and (some == np.rint(some)).all()) and 2 < len(np.unique(some)) <= POSITIONED
+    return bool(np.isfinite(some).all() and (some == np.rint(some)).all()) and 2 < len(distinct(some)) <= POSITIONED

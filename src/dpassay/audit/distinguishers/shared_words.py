@@ -9,6 +9,8 @@ import numpy as np
 from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, require, shown_names
 from dpassay.audit.outputs import LONGEST, Outputs
 
+FEW = 8  # words that are searched for before a text is split
+
 
 @dataclass(frozen=True)
 class SharedWords(Distinguisher):
@@ -41,8 +43,12 @@ class SharedWords(Distinguisher):
                 whose.setdefault(word, []).append(i)
         texts = outputs.texts()
         shared = np.zeros((len(texts), len(self.words)))
+        few = list(whose) if len(whose) <= FEW else None
         for row, text in zip(shared, texts, strict=True):
-            for word in whose.keys() & _words(text):
+            lower = text[: 8 * LONGEST].lower()
+            if few is not None and not any(word in lower for word in few):
+                continue  # it has none of them, even as a part of another word
+            for word in whose.keys() & set(lower.split()):
                 row[whose[word]] += 1
         shared[[text == "" for text in texts]] = np.nan
         return shared[:, 1] - shared[:, 0] if len(self.words) == 2 else shared
