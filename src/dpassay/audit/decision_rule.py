@@ -99,6 +99,8 @@ class DecisionRule:
             return f"based on {what}: " + " and ".join(
                 f"the {name} input where {said}" for name, said in events if said
             )
+        if self.distinguisher.by_words and self.low > -FAR / 2 and self.high < FAR / 2:
+            return f"based on {what}: the input that they are more typical of"
         ends = []
         if -math.inf < self.low <= -FAR / 2 or FAR / 2 <= self.high < math.inf:
             ends.append("the one input that ever gives such outputs")
@@ -111,6 +113,8 @@ class DecisionRule:
     def _where(self, threshold: float, side: int) -> str:
         """The condition for naming an input: a threshold on the score or, if scores are log-odds, on the odds."""
         score = threshold * self.resolution
+        if self.distinguisher.by_words:
+            return "they are more typical of it"
         if self.distinguisher.estimates_odds:
             odds = math.exp(min(abs(score), 700.0))
             said = f"{odds:.4g} : 1" if (score > 0) == (side == 1) else f"1 : {odds:.4g}"

@@ -31,7 +31,7 @@ def witness_of(question: Question, state: AuditState) -> SampledWitness | None:
     shows = bound(result.game, question.hypothesis, result.alpha, question.options.fixed) > 0
     return SampledWitness(
         result.inputs,
-        best.rule.describe() if shows else "",
+        _event(best.rule, features) if shows else "",
         best.counts.right,
         best.counts.wrong,
         best.counts.runs,
@@ -43,6 +43,15 @@ def witness_of(question: Question, state: AuditState) -> SampledWitness | None:
         some,
         failure,
     )
+
+
+def _event(rule: DecisionRule, features: Sequence[str]) -> str:
+    """The event in words; where many words are weighed, also the one that weighs most."""
+    said = rule.describe()
+    if not features or not rule.distinguisher.by_words:
+        return said
+    what = rule.distinguisher.describe()
+    return said.replace(what, f"{what}, above all {features[0]}", 1)
 
 
 def _for_the_reader(

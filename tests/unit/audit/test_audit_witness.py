@@ -227,8 +227,25 @@ def test_a_feature_says_how_often_each_input_has_it():
 
 
 def test_a_rule_that_is_learnt_says_at_what_odds_it_names_an_input():
-    described = audit(words, PAIR, epsilon=1, runs=1500, bits=False).witness.event
+    def wider(x, rng):
+        return rng.normal() * (1 + 9 * x)
+
+    described = audit(wider, [(0.0, 1.0)], epsilon=1, runs=1500, bits=False).witness.event
     assert re.search(r"the second input where its estimated odds are at least [\d.e+]+ : 1", described)
+
+
+def test_a_rule_of_many_words_names_one_and_tells_no_odds():
+    def fails(x, rng):
+        raise ValueError(" ".join(rng.choice(["red", "blue", "green"], 6, p=[0.7, 0.2, 0.1] if x else [0.1, 0.2, 0.7])))
+
+    def sometimes(x, rng):
+        return 1.0 if rng.random() < 0.5 else fails(x, rng)
+
+    for subject in (words, sometimes):
+        event = audit(subject, PAIR, epsilon=1, runs=1500, bits=False).witness.event
+        assert re.match(r"based on the words and characters of the output, above all '[a-z ]+' in [\d.]+% of", event)
+        assert event.endswith("the input that they are more typical of")
+        assert "odds" not in event
 
 
 def test_an_event_that_shows_nothing_is_not_told():

@@ -113,6 +113,11 @@ class Distinguisher(ABC):
         return False
 
     @property
+    def by_words(self) -> bool:
+        """Whether its score adds up what many words tell: then a word says more than odds, which are far too large."""
+        return False
+
+    @property
     def turned(self) -> bool:
         """Whether its score is the negative of what it describes."""
         return False

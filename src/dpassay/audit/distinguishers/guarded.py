@@ -45,6 +45,10 @@ class Guarded(Distinguisher):
         return self.base.estimates_odds
 
     @property
+    def by_words(self) -> bool:
+        return self.base.by_words
+
+    @property
     def turned(self) -> bool:
         return self.base.turned
 

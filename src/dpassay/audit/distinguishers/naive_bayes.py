@@ -49,6 +49,10 @@ class NaiveBayes(Distinguisher):
     def estimates_odds(self) -> bool:
         return True
 
+    @property
+    def by_words(self) -> bool:
+        return True
+
     def describe_of(self, names: Sequence[str]) -> str:
         return f"the words and characters of {shown_names(names)}"
 

@@ -149,6 +149,10 @@ class OnLeaves(Distinguisher):
         return self.base.estimates_odds
 
     @property
+    def by_words(self) -> bool:
+        return self.base.by_words
+
+    @property
     def turned(self) -> bool:
         return self.base.turned
 
