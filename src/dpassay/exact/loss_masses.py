@@ -7,7 +7,7 @@ its mean; rounding could shift the sum by as many grid steps as there are losses
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,7 +29,8 @@ FOR_CURVES = 4_000  # points from which δ is computed
 class LossMasses:
     """Finite losses in increasing order, with their probabilities, and the probability of an infinite one.
 
-    If the losses lie on a grid, a pattern may repeat every `period` points of it (0 if there is none).
+    If the losses lie on a grid, a pattern may repeat every `period` points of it (0 if there is none). `gaussian` is the
+    μ of a loss that is normal with mean μ²/2 and variance μ²; `smooth` marks a grid that stands for a density.
 
     >>> bit = LossMasses(np.array([-1.0, 1.0]), np.array([0.25, 0.75]))
     >>> bit.delta(np.array([0.0])).round(4), bit.tail(np.array([0.0, 1.0]))  # 3/4·(1 − 1/e)
@@ -40,6 +41,8 @@ class LossMasses:
     masses: Array
     infinite: float = 0.0
     period: int = 0
+    gaussian: float = 0.0
+    smooth: bool = False
 
     def delta(self, epsilons: Array, mu: Number = ZERO) -> Array:
         """δ at each ε, behind word dropout with probability mu."""
@@ -49,7 +52,23 @@ class LossMasses:
         return (1 - middle(mu)) * np.minimum(1.0, np.array(finite) + self.infinite)
 
     def tail(self, epsilons: Array) -> Array:
-        """P(L > ε) at each ε. A loss that equals ε up to rounding does not count."""
+        """P(L > ε) at each ε. A loss that equals ε up to rounding does not count.
+
+        >>> from dpassay.pipeline.distributions import Gaussian
+        >>> found = loss_masses(PrivacyLoss.of_shifts(Gaussian(2), [(number(1), 1)]))
+        >>> f"{found.tail(np.array([2.0]))[0]:.5g}"  # Φ(−ε/μ + μ/2) with μ = 1/2
+        '8.8417e-05'
+        """
+        if self.gaussian:
+            from scipy.special import ndtr
+
+            return np.asarray(ndtr(self.gaussian / 2 - epsilons / self.gaussian))
+        if self.smooth:  # the mass of a grid point lies half a step around it
+            beyond = np.cumsum(self.masses[::-1])[::-1]
+            edges = self.losses - (self.losses[1] - self.losses[0]) / 2
+            with np.errstate(divide="ignore"):
+                logs = np.interp(epsilons, edges, np.log(np.maximum(beyond, 1e-300)))
+            return np.asarray(np.where(epsilons > edges[-1], 0.0, np.minimum(1.0, np.exp(logs) + self.infinite)))
         beyond = np.append(np.cumsum(self.masses[::-1])[::-1], 0.0)
         found = beyond[np.searchsorted(self.losses, epsilons * (1 + 1e-9) + 1e-12, side="right")]
         return np.minimum(1.0, found + self.infinite)
@@ -103,6 +122,8 @@ def loss_masses(loss: PrivacyLoss) -> LossMasses | None:
     if not all(weights.sum() > 0 for _, weights, _ in steps):
         return None  # it is not known whether the loss is infinite
     component, count = loss.components[0]
+    if all(isinstance(one, GaussianLoss | SampledLoss) for one, _ in loss.components):
+        return _density(loss, _summed(steps, infinite, 0.0))
     if len(steps) > 1:
         return _summed(steps, infinite, 0.0)
     losses, weights, _ = steps[0]
@@ -114,6 +135,16 @@ def loss_masses(loss: PrivacyLoss) -> LossMasses | None:
     # The two outer losses of Laplace noise form a pattern; so do multiples of one number.
     pattern = float(np.ptp(losses)) if isinstance(component, LaplaceLoss) else 0.0
     return _summed(steps, infinite, component.unit if isinstance(component, OnLattice) else pattern)
+
+
+def _density(loss: PrivacyLoss, found: LossMasses | None) -> LossMasses | None:
+    """The same, marked as a density; that of Gaussian noise alone with its μ."""
+    if found is None or len(found.losses) < 2:
+        return found
+    if not all(isinstance(one, GaussianLoss) for one, _ in loss.components) or found.infinite:
+        return replace(found, smooth=True)
+    squares = [n * middle(one.mu) ** 2 for one, n in loss.components if isinstance(one, GaussianLoss)]
+    return replace(found, gaussian=math.sqrt(sum(squares)))
 
 
 def step_densities(component: SampledLoss, t: Array) -> tuple[Array, Array]:

@@ -5,6 +5,7 @@ import math
 from dpassay.core.guarantee import GDP, ApproxDP, MetricDP, PureDP
 from dpassay.core.interval import Interval, outward
 from dpassay.evidence.verdict import Verdict
+from dpassay.report.typeset import typeset
 
 SHOWN = 6  # digits of a loss on a page, the same everywhere
 
@@ -58,8 +59,8 @@ def meaning(verdict: Verdict) -> str:
     """One or two sentences without technical terms.
 
     >>> from dpassay import check
-    >>> meaning(check("clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1)).split(". ")[0]
-    'Somebody who sees the output can raise the odds between two inputs from 1:1 to 286:1'
+    >>> meaning(check("clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1))
+    'An output can raise the odds between two inputs from 1:1 to 286:1. The claim allows 2.72:1 at most.'
     >>> meaning(check("clip(l1, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1))
     'Whatever the output, it raises the odds between two inputs from 1:1 to 2.72:1 at most, as claimed.'
     """
@@ -70,29 +71,38 @@ def meaning(verdict: Verdict) -> str:
             "of mean 0 "
             f"from one of mean {guarantee.claimed:.5g}, both of variance 1, from a single observation."
         )
-    if not isinstance(guarantee, PureDP | ApproxDP | MetricDP):
-        return ""
     allowed = odds(guarantee.claimed, 1)
     if isinstance(guarantee, MetricDP):
         return _per_unit(verdict, allowed)
-    rare = f"{guarantee.delta:.3g}"
-    if verdict.word == "proven" and guarantee.delta:
-        return (
-            f"No set of outputs is more than {allowed.removesuffix(':1')} times as probable for one input as for "
-            f"another, apart from a probability of {rare}. This is what was claimed."
-        )
+    if isinstance(guarantee, ApproxDP):
+        return typeset(_with_delta(verdict, guarantee, allowed.removesuffix(":1")))
+    if not isinstance(guarantee, PureDP):
+        return ""
     if verdict.word == "proven":
         return f"Whatever the output, it raises the odds between two inputs from 1:1 to {allowed} at most, as claimed."
     if verdict.value.lower <= 0:
         return f"The claim: an output raises the odds between two inputs from 1:1 to {allowed} at most."
-    said = f"The claim said {allowed} at most"
-    said += f", apart from a probability of {rare}." if guarantee.delta else "."
+    who = f"An output can raise the odds between two inputs from 1:1 to {odds(verdict.value.lower)}."
     if math.isinf(verdict.value.lower):
         who = "There is no limit to how far an output can raise the odds between two inputs."
-    else:
-        seen = f"Outputs that have a probability above {rare}" if guarantee.delta else "Somebody who sees the output"
-        who = f"{seen} can raise the odds between two inputs from 1:1 to {odds(verdict.value.lower)}."
-    return f"{who} {said}"
+    return typeset(f"{who} The claim allows {allowed} at most.")
+
+
+def _with_delta(verdict: Verdict, guarantee: ApproxDP, allowed: str) -> str:
+    """The definition of (ε, δ)-DP in words: it is about sets of outputs, and bounds no single one."""
+    rare = f"{guarantee.delta:.3g}"
+    bounded = f"the probability of any set of outputs under one input is at most {allowed} times its probability "
+    bounded += f"under the other, plus {rare}"
+    if verdict.word == "proven":
+        return f"{bounded[0].upper()}{bounded[1:]}, as claimed."
+    if verdict.value.lower <= 0:
+        return f"The claim: {bounded}."
+    if math.isinf(verdict.value.lower):
+        who = f"However large the factor, the probability of some set of outputs under one input exceeds it times that "
+        return f"{who}under the other, plus {rare}. The claim allows a factor of {allowed}."
+    factor = odds(verdict.value.lower).removesuffix(":1")
+    who = f"There is a set of outputs whose probability under one input exceeds {factor} times its probability under "
+    return f"{who}the other, plus {rare}. The claim allows a factor of {allowed}."
 
 
 def _per_unit(verdict: Verdict, allowed: str) -> str:
@@ -102,4 +112,4 @@ def _per_unit(verdict: Verdict, allowed: str) -> str:
     factor = odds(verdict.value.lower).removesuffix(":1")
     seen = f"multiplies the odds by {factor} for each unit of their distance"
     seen = "raises the odds without limit" if math.isinf(verdict.value.lower) else seen
-    return f"There are two inputs between which an output {seen}. The claim said {allowed.removesuffix(':1')} at most."
+    return f"There are two inputs between which an output {seen}. The claim allows {allowed.removesuffix(':1')} at most."

@@ -36,6 +36,7 @@ from dpassay.report.packages import Judged, cells, sections, summary
 from dpassay.report.proofs import proof_texts
 from dpassay.report.terminal import SIGNS, describe_witness, event_words
 from dpassay.report.trace_report import trace_shown
+from dpassay.report.typeset import typeset
 from dpassay.trace.result import TraceResult
 
 if TYPE_CHECKING:
@@ -221,20 +222,28 @@ def true_shown(verdict: Verdict) -> str:
 
 
 def headline(verdict: Verdict) -> str:
-    """The verdict in one sentence for readers who do not know the field."""
-    what, guarantee = verdict.name, verdict.guarantee
-    loss = "a privacy loss" if guarantee.parameter == "epsilon" else f"a {guarantee.parameter}"
-    promised = f"{loss} of at most {as_written(guarantee.value)}{guarantee.unit}"
-    promised += f" up to a probability of {as_written(guarantee.exact_delta)}" if guarantee.delta else ""
-    low, high = verdict.value.lower, verdict.value.upper
+    """The verdict in one or two short sentences.
+
+    >>> from dpassay import check
+    >>> headline(check("query(l2, 1) | gaussian(2)", epsilon=2, delta="1e-5"))
+    'Proven: this pipeline satisfies (2, 10⁻⁵)-DP.'
+    """
+    guarantee, value = verdict.guarantee, verdict.value
+    what = "this pipeline" if verdict.name == "pipeline" else verdict.name
     if verdict.word == "proven":
-        return f"Yes: {what} keeps what it claims, {promised}."
+        return typeset(f"Proven: {what} satisfies {guarantee}.")
     if verdict.word == "open":
-        return f"Undecided: whether {what} keeps {promised} could be neither proved nor refuted. This proves nothing."
-    if math.isinf(low):
-        return f"No: {what} claims {promised}, but there is no limit to what it can reveal."
-    least = shown(verdict.value) if math.isfinite(high) else f"at least {outward(low, -1, SHOWN)}"
-    return f"No: {what} claims {promised}, but the truth is {least}."
+        return typeset(f"Open: whether {what} satisfies {guarantee} was neither proven nor refuted.")
+    letter, at = LETTERS[guarantee.parameter], guarantee.unit
+    at = f" at δ = {as_written(guarantee.exact_delta)}" if guarantee.delta else at
+    if math.isinf(value.lower):
+        truth = f"No finite {letter} holds{at}"
+    elif math.isinf(value.upper):
+        truth = f"The true {letter}{at} is at least {outward(value.lower, -1, SHOWN)}"
+    else:
+        least = shown(value)
+        truth = f"The true {letter}{at} {'lies in' if least.startswith('[') else 'is'} {least}"
+    return typeset(f"Refuted: {what} does not satisfy {guarantee}. {truth}.")
 
 
 def _shown(verdict: Verdict, drawn: bool) -> dict[str, Any]:
@@ -338,7 +347,11 @@ def _curves(verdict: Verdict) -> Iterator[tuple[str, Markup, str]]:
         x, y = found.histogram(300)
         share = f" With probability {found.infinite:.4g} it is infinite." if found.infinite > 0 else ""
         drawing = svg.curve(x.tolist(), y.tolist(), [], ("loss", "probability"), filled=True)
-        yield "The loss as a random variable", drawing, "Masses on a grid, before word dropout." + share
+        note = "Computed on a grid, before word dropout." if middle(profile.mu) else "Computed on a grid."
+        if stated and guarantee.delta and not middle(profile.mu):
+            tail = float(found.tail(np.array([guarantee.claimed]))[0])
+            share += f" It exceeds ε = {as_written(guarantee.value)} with probability {tail:.3g}, which is not δ."
+        yield "The privacy loss as a random variable", drawing, typeset(note + share)
 
 
 def _versions(verdict: Verdict | None) -> Iterator[tuple[str, str]]:

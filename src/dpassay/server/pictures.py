@@ -93,7 +93,7 @@ def _loss(loss: PrivacyLoss, found: LossMasses, guarantee: Guarantee, profile: P
     x, y = (losses[there], masses[there]) if few else found.histogram(200)
     return {
         **{"kind": "stems" if few else "curve", "x": rounded(x), "y": rounded(y)},
-        **{"infinite": infinite, "epsilon": epsilon},
+        **{"infinite": infinite, "epsilon": epsilon, "delta": guarantee.delta},
         **{"mean": _finite(math.inf if infinite else average), "tail": tail},
         "note": "Before word dropout." if middle(profile.mu) else "",
     }
@@ -111,7 +111,8 @@ def _curve(
     most = float(found.losses[found.masses > LEAST].max(initial=0.0))
     ends = [most, _epsilon(guarantee) or 0.0, value.lower if guarantee.parameter == "epsilon" else 0.0]
     top = 1.1 * max(end for end in ends if math.isfinite(end)) or 1.0
-    epsilons = np.linspace(0, top, 141)
+    claimed = [] if _epsilon(guarantee) is None else [_epsilon(guarantee)]  # so that both pictures say the same of it
+    epsilons = np.unique([*np.linspace(0, top, 141), *claimed])
     pair, tail = _largest(loss, found, profile, epsilons)
     points = _certified(profile, np.linspace(0, top, 23)) if _quick(loss) else []
     return {
@@ -124,14 +125,15 @@ def _curve(
 
 
 def _largest(loss: PrivacyLoss, found: LossMasses, profile: PrivacyProfile, epsilons: Array) -> tuple[Array, Array]:
-    """The largest δ, and the largest tail, of the known pairs: which one is worst may change with ε."""
+    """The largest δ of the known pairs, and the tail of the pair that has it: which one is worst may change with ε."""
     bounds = [c.bound.bound if isinstance(c.bound, DropoutBound) else c.bound for c in profile.candidates]
     losses = [one for bound in bounds if isinstance(bound, PairBound) for one in bound.losses]
     others = [one for one in dict.fromkeys(losses) if one != loss and one.components and middle(one.infinite) < 1]
     known = [found, *(loss_masses(one) for one in others[:MOST_PAIRS])]
-    curves = [one.delta(epsilons, profile.mu) for one in known if one is not None]
-    tails = [one.tail(epsilons) for one in known if one is not None]
-    return np.max(curves, axis=0), np.max(tails, axis=0)
+    curves = np.array([one.delta(epsilons, profile.mu) for one in known if one is not None])
+    tails = np.array([one.tail(epsilons) for one in known if one is not None])
+    worst = np.argmax(curves, axis=0)
+    return curves[worst, np.arange(len(epsilons))], tails[worst, np.arange(len(epsilons))]
 
 
 def _quick(loss: PrivacyLoss) -> bool:

@@ -3,6 +3,7 @@
 import html
 import itertools
 import json
+import math
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -80,23 +81,38 @@ def assert_alone(page: str) -> None:
 @pytest.mark.parametrize(
     ("name", "changes", "words"),
     [
-        ("adept", {}, ["No:", "at most 1", "the truth is 5.65685."]),
-        ("copy", {}, ["No:", "no limit"]),
-        ("laplace", {}, ["Yes:", "at most 1."]),
-        ("ome", {}, ["No:", "the truth is 53013.3"]),
-        ("adept", {"epsilon": "4.5", "delta": "1e-6", "dim": 1}, ["Yes:", "up to a probability of 1e-06"]),
-        ("leak-rows", {}, ["Yes:", "at most 0 up to a probability of 1e-06"]),
+        ("adept", {}, "Refuted: adept does not satisfy 1-DP. The true ε is 5.65685."),
+        ("copy", {}, "Refuted: copy does not satisfy 10-DP. No finite ε holds."),
+        ("laplace", {}, "Proven: laplace satisfies 1-DP."),
+        ("ome", {}, "Refuted: ome does not satisfy 1-DP. The true ε is 53,013.3."),
+        ("adept", {"epsilon": "4.5", "delta": "1e-6", "dim": 1}, "Proven: adept satisfies (4.5, 10⁻⁶)-DP."),
+        ("leak-rows", {}, "Proven: leak-rows satisfies (0, 10⁻⁶)-DP."),
     ],
 )
-def test_the_first_sentence(name: str, changes: dict[str, object], words: list[str]) -> None:
-    said = headline(check(REGISTRY[name], **changes))
-    for word in words:
-        assert word in said, said
+def test_the_first_sentence(name: str, changes: dict[str, object], words: str) -> None:
+    assert headline(check(REGISTRY[name], **changes)) == words
+
+
+def test_delta_is_not_the_probability_of_a_loss_above_epsilon() -> None:
+    """(2, 1e-5)-DP holds, but the loss exceeds 2 with probability Φ(−ε/μ + μ/2) = 8.84e-5 at μ = 1/2."""
+    page = text_of(verdict_page(check("query(l2, 1) | gaussian(2)", epsilon=2, delta="1e-5"), "x"))
+    beyond = math.erfc((2 / 0.5 - 0.25) / math.sqrt(2)) / 2
+    assert f"{beyond:.3g}" == "8.84e-05"
+    assert "It exceeds ε = 2 with probability 8.84×10⁻⁵, which is not δ." in page
+    assert "is at most 7.39 times its probability under the other, plus 10⁻⁵" in page
+    assert "up to a probability" not in page
+    assert "apart from a probability" not in page
+
+
+@pytest.mark.parametrize(("begin", "said"), [("", ""), ("dropout(0.1) | encode | ", ", before word dropout")])
+def test_word_dropout_is_named_only_where_it_is(begin: str, said: str) -> None:
+    page = text_of(verdict_page(check(f"{begin}clip(l1, 1) | laplace(2)", epsilon=9, dim=4), "x"))
+    assert f"Computed on a grid{said}." in page
 
 
 def test_an_open_verdict_says_that_it_proves_nothing() -> None:
     verdict = check("clip(l2, 1) | laplace(2) | times(4)", epsilon="6.5", delta="1e-3", dim=4)
-    assert headline(verdict).endswith("This proves nothing.")
+    assert headline(verdict).endswith(" was neither proven nor refuted.")
     assert_alone(verdict_page(verdict, "x"))
 
 

@@ -24,6 +24,19 @@ def test_the_event_of_gaussian_noise() -> None:
     assert (outputs["p"], outputs["q"]) == pytest.approx((above(0.0), above(1.0)), rel=0.01)
 
 
+@pytest.mark.parametrize("epsilon", ["0.5", "1.23", "2"])
+def test_both_pictures_give_the_probability_of_a_loss_above_epsilon(epsilon: str) -> None:
+    """Gaussian noise: Φ(−ε/μ + μ/2) with μ = 1/2; sampled steps: at least δ, and the same in both."""
+    (face,) = glance_parts(Asked("query(l2, 1) | gaussian(2)", epsilon=epsilon, delta="1e-5"))
+    loss, curve = face["pictures"]["loss"], face["pictures"]["curve"]
+    assert loss["tail"] == pytest.approx(above(float(epsilon) / 0.5 - 0.25), rel=1e-9)
+    assert curve["tail"][curve["x"].index(float(epsilon))] == pytest.approx(loss["tail"], rel=1e-3)
+    sampled = Asked("poisson(0.1) | clip(l2, 1) | gaussian(2) | times(20)", {}, 4, epsilon=epsilon, delta="1e-5")
+    (face,) = glance_parts(sampled)
+    loss, curve = face["pictures"]["loss"], face["pictures"]["curve"]
+    assert curve["tail"][curve["x"].index(float(epsilon))] == pytest.approx(loss["tail"], rel=1e-3)
+
+
 @pytest.mark.parametrize("name", REGISTRY)
 def test_every_claim_has_its_pictures(name: str) -> None:
     (face,) = glance_parts(of_claim(REGISTRY[name]))

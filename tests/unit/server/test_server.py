@@ -50,7 +50,7 @@ def test_verdicts(served, pipeline: str, stated: dict[str, Any], word: str) -> N
 def test_the_whole_answer(served) -> None:  # type: ignore[no-untyped-def]
     found = served.check("clip(l2, C) | laplace(2*C/eps)", C=1, dim=32, epsilon=1)
     assert found["lower"] == pytest.approx(math.sqrt(32))  # √n, docs/proofs/laplace.md
-    assert found["headline"].startswith("No: ")
+    assert found["headline"].startswith("Refuted: ")
     assert "0.176777 × 32" in found["witness"]["pair"]
     assert any("laplace(11.3137" in repair["mechanism"] for repair in found["repairs"])
     assert found["copy"]["command"].startswith("dpassay check --pipeline 'clip(l2, C) | laplace(2*C/eps)' --set C=1")

@@ -69,8 +69,8 @@ function loss(data) {
   }
   const top = 1.15 * Math.max(...data.y);
   const beyond = data.infinite > 0 ? ` With probability ${shown(data.infinite, 3)} it is infinite.` : "";
-  const tail = data.tail === null ? "" : ` It exceeds the claimed ε with probability ${shown(data.tail, 3)} (shaded).`;
-  const caption = `The log of how much more likely the first input makes the output, when it is the input. Its mean is ${shown(data.mean)}.${tail}${beyond} ${data.note}`.trim();
+  const tail = data.tail === null ? "" : ` It exceeds the claimed ε with probability ${shown(data.tail, 3)} (shaded)${data.delta ? ", which is not δ" : ""}.`;
+  const caption = `Log-likelihood ratio of the output (first input versus second) when the first input was used. Its mean is ${shown(data.mean)}.${tail}${beyond} ${data.note}`.trim();
   const plot = new Plot({ x: [low, high], y: [0, top], xLabel: "loss", yLabel: "probability", title: caption });
   if (data.kind === "stems") {
     const floor = plot.height - plot.bottom;
@@ -145,12 +145,14 @@ function raised(prior, epsilon, direction) {
 export function beliefs(face, prior) {
   document.getElementById("prior-shown").textContent = `${Math.round(prior * 100)}%`;
   if (!face.odds) return put("odds", null, "The odds follow from ε and δ; this guarantee is stated otherwise.");
-  const truth = face.lower, over = face.delta ? ` Up to a probability of ${shown(face.delta)}, the` : " The";
+  const truth = face.lower, before = `Odds of ${odds(prior)} that it was the first input.`;
   const least = face.upper === face.lower || face.upper === null ? "" : "at least ";
   const proven = face.word === "proven";
-  const really = proven ? `, and the truth is ${raised(prior, face.upper, 1)} at most` : `; the truth is ${least}${raised(prior, truth, -1)}`;
-  const caption = `Odds of ${odds(prior)} that it was the first input.${over} claim says that an output raises them to ${raised(prior, face.claimed, 1)} at most${really}.`;
-  const plot = new Plot({ x: [0, 1], y: [0, 1], xLabel: "belief before", yLabel: "belief after, at most", title: caption });
+  const really = proven ? `, and the true limit is ${raised(prior, face.upper, 1)}` : `; the true limit is ${least}${raised(prior, truth, -1)}`;
+  const single = `The claim limits them to ${raised(prior, face.claimed, 1)} after any output${really}.`;
+  const sets = `(ε, δ)-DP does not bound the odds after single outputs. For comparison, a factor of e^ε turns them into ${raised(prior, face.claimed, 1)} at the claimed ε, and into ${raised(prior, proven ? face.upper : truth, proven ? 1 : -1)} at the true one.`;
+  const caption = `${before} ${face.delta ? sets : single}`;
+  const plot = new Plot({ x: [0, 1], y: [0, 1], xLabel: "belief before", yLabel: face.delta ? "belief after a factor of e^ε" : "belief after, at most", title: caption });
   const x = Array.from({ length: 101 }, (_, i) => i / 100);
   plot.line([0, 1], [0, 1], "tail");
   plot.line(x, x.map((p) => after(p, truth)), "second");

@@ -1,0 +1,27 @@
+"""Numbers as pages write them: powers of ten with exponents, and thousands in groups. Commands keep `1e-5`."""
+
+from __future__ import annotations
+
+import re
+
+_SCIENTIFIC = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]?)0*(\d+)(?![\w.]*\d)")
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_LONG = re.compile(r"(?<![\w.,/=])\d{5,}(?![\w,]|\.\d*e)")
+
+
+def typeset(text: str) -> str:
+    """A sentence whose numbers are written as in print.
+
+    >>> typeset("(2, 1e-05)-DP"), typeset("8.84e-05 of 2.5e+07"), typeset("10^265:1"), typeset("at δ = 1e-300")
+    ('(2, 10⁻⁵)-DP', '8.84×10⁻⁵ of 2.5×10⁷', '10²⁶⁵:1', 'at δ = 10⁻³⁰⁰')
+    >>> typeset("53013.3 in 100000 dimensions")
+    '53,013.3 in 100,000 dimensions'
+    """
+    text = re.sub(r"(?<!\d)10\^(-?\d+)", lambda found: "10" + found[1].translate(_RAISED), text)
+    text = _SCIENTIFIC.sub(_power, text)
+    return _LONG.sub(lambda found: f"{int(found[0]):,}", text)
+
+
+def _power(found: re.Match[str]) -> str:
+    power = "10" + (found[2].replace("+", "") + found[3]).translate(_RAISED)
+    return power if found[1] == "1" else f"{found[1]}×{power}"
