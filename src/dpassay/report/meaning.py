@@ -64,6 +64,10 @@ def meaning(verdict: Verdict) -> str:
     >>> meaning(check("clip(l1, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1))
     'Whatever the output, it raises the odds between two inputs from 1:1 to 2.72:1 at most, as claimed.'
     """
+    return typeset(_meaning(verdict))
+
+
+def _meaning(verdict: Verdict) -> str:
     guarantee = verdict.guarantee
     if isinstance(guarantee, GDP):
         return (
@@ -75,7 +79,7 @@ def meaning(verdict: Verdict) -> str:
     if isinstance(guarantee, MetricDP):
         return _per_unit(verdict, allowed)
     if isinstance(guarantee, ApproxDP):
-        return typeset(_with_delta(verdict, guarantee, allowed.removesuffix(":1")))
+        return _with_delta(verdict, guarantee, allowed.removesuffix(":1"))
     if not isinstance(guarantee, PureDP):
         return ""
     if verdict.word == "proven":
@@ -85,7 +89,7 @@ def meaning(verdict: Verdict) -> str:
     who = f"An output can raise the odds between two inputs from 1:1 to {odds(verdict.value.lower)}."
     if math.isinf(verdict.value.lower):
         who = "There is no limit to how far an output can raise the odds between two inputs."
-    return typeset(f"{who} The claim allows {allowed} at most.")
+    return f"{who} The claim allows {allowed} at most."
 
 
 def _with_delta(verdict: Verdict, guarantee: ApproxDP, allowed: str) -> str:

@@ -83,7 +83,7 @@ def test_the_page(browser, served, size) -> None:  # type: ignore[no-untyped-def
     assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
     assert in_view(page, "#verdict")
     assert "√" not in page.inner_text("#headline")
-    assert "the truth is 5.65685" in page.inner_text("#headline")
+    assert "The true ε is 5.65685." in page.inner_text("#headline")
     assert page.inner_text("#truth") == "true ε 5.65685"  # written in one way everywhere
     assert "true 5.65685" in page.inner_text("#axis")
     assert page.locator("#meaning").is_visible() == (size[0] > 1000)
@@ -190,7 +190,7 @@ def test_the_picture_of_the_odds_rounds_as_the_sentence_does(browser, served, ep
     page = opened.page
     page.wait_for_selector("#odds svg")
     sentence, caption = page.text_content("#meaning"), page.text_content("#odds figcaption")
-    found = re.findall(r"[\d.,^]+:1", sentence)[1:]  # after "from 1:1 to"
+    found = re.findall(r"[\d.,⁰¹²³⁴-⁹]+:1", sentence)[1:]  # after "from 1:1 to"
     assert found
     assert all(f" {odds}" in caption for odds in found), (sentence, caption)
     opened.end(served)
@@ -249,6 +249,64 @@ def test_text_of_the_address_is_text(browser, served) -> None:  # type: ignore[n
     assert opened.page.locator("#claim img, #error script").count() == 0
     assert not any("dialog" in said for said in opened.said)
     opened.page.close()
+
+
+SHOWN = """() => [...document.querySelectorAll("#evidence, #axis svg, figure svg, #facts *, #certificate, #report")]
+  .filter((e) => e.checkVisibility()).map((e) => e.id || e.tagName)"""
+
+
+@pytest.mark.parametrize("size", SIZES, ids=["desk", "phone"])
+def test_after_an_error_nothing_of_the_old_claim_is_left(browser, served, size) -> None:  # type: ignore[no-untyped-def]
+    opened = Opened(browser, served, LAPLACE + "0.5", size)
+    page = opened.page
+    opened.wait_for("refuted")
+    page.wait_for_selector("#facts li")
+    page.fill("#pipeline", "query(l1, 1) | laplce(1)")
+    page.wait_for_selector("#error:not([hidden])")
+    assert page.inner_text("#headline") == "No verdict: this claim cannot be checked as it is written."
+    assert page.evaluate(SHOWN) == []
+    page.fill("#pipeline", "query(l1, 1) | laplace(2)")
+    opened.wait_for("proven")
+    assert "evidence" in page.evaluate(SHOWN)
+    page.close()
+
+
+def test_a_bad_pipeline_opened_directly_shows_the_form_and_the_error(browser, served) -> None:  # type: ignore[no-untyped-def]
+    opened = Opened(browser, served, "?pipeline=clip(l2, 1) | clop(1)&epsilon=1&dim=4", SIZES[0])
+    page = opened.page
+    page.wait_for_selector("#error:not([hidden])")
+    assert page.evaluate(SHOWN) == []
+    assert page.locator("#pipeline").is_visible()
+    assert "clop" in page.inner_text("#error")
+    page.close()
+
+
+def test_a_server_that_is_gone_is_not_a_claim_that_is_wrong(browser, served) -> None:  # type: ignore[no-untyped-def]
+    opened = Opened(browser, served, LAPLACE + "0.5", SIZES[0])
+    page = opened.page
+    page.wait_for_selector("#facts li")
+    page.route("**/api/**", lambda route: route.abort())
+    page.fill("#epsilon", "2")
+    page.locator("#headline", has_text="No verdict").wait_for()
+    assert page.inner_text("#headline") == "No verdict: the server is not responding."
+    assert page.evaluate(SHOWN) == []
+    page.unroute("**/api/**")
+    page.route("**/api/**", lambda route: route.fulfill(status=503, json={"error": "The server is busy."}))
+    page.fill("#epsilon", "3")
+    page.locator("#headline", has_text="could not").wait_for()
+    assert page.inner_text("#headline") == "No verdict: the server could not answer."
+    page.close()
+
+
+def test_a_verdict_stays_where_only_the_rest_takes_too_long(browser, served) -> None:  # type: ignore[no-untyped-def]
+    opened = Opened(browser, served, "", SIZES[0])
+    page = opened.page
+    page.route("**/api/check?*", lambda route: route.fulfill(status=400, json={"error": "This takes too long."}))
+    page.goto(served.address + LAPLACE + "0.5")
+    page.locator("#facts", has_text="This takes too long.").wait_for()
+    assert page.inner_text("#headline").startswith("Refuted: ")
+    assert page.locator("#outputs svg").is_visible()
+    page.close()
 
 
 @pytest.mark.parametrize("size", SIZES, ids=["desk", "phone"])

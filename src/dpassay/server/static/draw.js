@@ -8,11 +8,18 @@ export function node(name, attributes = {}, text) {
   return made;
 }
 
+const UP = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
+export const raised = (exponent) => [...String(exponent)].map((c) => UP[c]).join("");
+
 export function shown(value, digits = 4) {
   if (value === null || value === Infinity) return "∞";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e6 || size < 1e-4) return value.toExponential(Math.min(2, digits - 1)).replace(/\.?0+e/, "e").replace("e+", "e");
+  if (size >= 1e6 || size < 1e-4) {
+    const [factor, exponent] = value.toExponential(Math.min(2, digits - 1)).split("e");
+    const power = `10${raised(Number(exponent))}`;
+    return Number(factor) === 1 ? power : `${Number(factor)}×${power}`;
+  }
   return String(Number(value.toPrecision(digits))).replace(/\B(?=(\d{3})+(?!\d))(?<!\.\d*)/g, ",");
 }
 
@@ -34,10 +41,9 @@ function powers(low, high) {
   return found;
 }
 
-const UP = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
 const power = (value) => {
   const k = Math.round(Math.log10(value));
-  return k >= -2 && k <= 4 ? shown(value) : "10" + [...String(k)].map((c) => UP[c]).join("");
+  return k >= -2 && k <= 4 ? shown(value) : `10${raised(k)}`;
 };
 
 const LEFT = 52, RIGHT = 14; // margins of a plot

@@ -146,7 +146,7 @@ function changed() {
 async function fetched(path, signal) {
   const response = await fetch(path, { signal });
   const data = await response.json();
-  if (!response.ok) throw Object.assign(new Error(data.error), { at: data.at, told: true });
+  if (!response.ok) throw Object.assign(new Error(data.error), { at: data.at, told: true, status: response.status });
   return data;
 }
 
@@ -169,14 +169,26 @@ async function ask() {
 
 async function askRest(mine, asked) {
   try {
-    progress("the witness, repairs, and what does hold");
+    progress("the counterexample, the repairs, and what holds instead");
     rest = await fetched(`/api/check?${asked}`, mine.signal);
     showRest();
     progress("");
     if (asking === mine) asking = null;
   } catch (error) {
-    failed(error, mine);
+    restFailed(error, mine);
   }
+}
+
+const UNREACHABLE = "The server does not answer. Is dpassay serve still running?";
+
+// The verdict and the pictures stand; only the rest is missing.
+function restFailed(error, mine) {
+  if (mine.signal.aborted) return;
+  if (!error.told) return failed(error, mine);
+  progress("");
+  asking = null;
+  $("facts").replaceChildren();
+  text(card($("facts"), "What is known"), "p", `The counterexample and the repairs are missing: ${error.message}`);
 }
 
 function failed(error, mine) {
@@ -185,17 +197,21 @@ function failed(error, mine) {
   asking = null;
   const box = $("error"), text = $("pipeline").value;
   box.hidden = false;
-  box.textContent = error.told ? error.message : "The server does not answer. Is dpassay serve still running?";
+  box.textContent = error.told ? error.message : UNREACHABLE;
   if (error.told && Number.isInteger(error.at)) {
     const start = Math.max(0, error.at - 24), place = document.createElement("pre");
     place.textContent = `${text.slice(start, start + 40).replace(/\s/g, " ")}\n${" ".repeat(error.at - start)}^`;
     box.append(place);
   }
-  $("verdict").classList.add("stale");
+  face = rest = null; // nothing of an earlier claim stays
+  stopRun();
+  $("evidence").hidden = true;
+  $("facts").replaceChildren();
   $("verdict").dataset.word = "";
   $("badge").textContent = "";
   $("truth").textContent = "";
-  $("headline").textContent = "No verdict: this cannot be judged as it is written.";
+  const wrong = error.status === 400 ? "this claim cannot be checked as it is written" : "the server could not answer";
+  $("headline").textContent = `No verdict: ${error.told ? wrong : "the server is not responding"}.`;
   $("meaning").textContent = "";
   $("reason").textContent = "";
 }
@@ -226,7 +242,7 @@ function text(parent, tag, words, kind = "") {
 
 function showFace() {
   $("error").hidden = true;
-  $("verdict").classList.remove("stale");
+  $("evidence").hidden = false; // before anything is drawn: drawings are as wide as their place
   $("verdict").dataset.word = face.word;
   $("badge").textContent = SIGNS[face.word];
   $("truth").textContent = `true ${face.letter} ${face.short}${face.delta ? ` at δ ${shown(face.delta)}` : face.unit}`;
@@ -307,7 +323,7 @@ $("run").addEventListener("click", async () => {
       if (mine.signal.aborted) return;
     }
   } catch (error) {
-    if (!mine.signal.aborted) noSanity(error.told ? error.message : "The server does not answer.");
+    if (!mine.signal.aborted) noSanity(error.told ? error.message : UNREACHABLE);
   }
   if (running === mine) $("run").disabled = false;
 });
@@ -360,7 +376,7 @@ for (const kind of ["certificate", "report"]) {
       setTimeout(() => URL.revokeObjectURL(file.href), 60_000);
       say(`${kind} written`, 2.5);
     } catch (error) {
-      say(error.told ? `No ${kind}: ${error.message}` : "The server does not answer. Is dpassay serve still running?");
+      say(error.told ? `No ${kind}: ${error.message}` : UNREACHABLE);
     }
   });
 }

@@ -1,5 +1,5 @@
 // The lecture's pictures. The server computes their data; here they are drawn and put into words.
-import { Plot, node, share, shown } from "./draw.js";
+import { Plot, node, raised as exponent, share, shown } from "./draw.js";
 
 function put(id, drawing, caption) {
   const figure = document.getElementById(id);
@@ -136,7 +136,7 @@ function raised(prior, epsilon, direction) {
   if (epsilon === null) return "certainty";
   const before = prior / (1 - prior), value = before * Math.exp(epsilon), power = (epsilon + Math.log(before)) / Math.LN10;
   if (epsilon === 0) return odds(prior);
-  if (power > 9) return `10^${direction > 0 ? Math.ceil(power) : Math.floor(power)}:1`;
+  if (power > 9) return `10${exponent(direction > 0 ? Math.ceil(power) : Math.floor(power))}:1`;
   const off = direction * 1e-14; // the exponential is off by less than this
   if (value < 1) return `1:${shown(rounded((1 / value) * (1 - off), -direction), 3)}`;
   return `${rounded(value * (1 + off), direction).toLocaleString("en-US", { maximumSignificantDigits: 3 })}:1`;
