@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -52,15 +53,17 @@ def as_pattern(shown: str) -> str:
     return r"(?:.*\n)*?".join(re.escape(part) for part in parts)
 
 
-# The commands of a page are run in their order, since later ones may read what earlier ones wrote.
+# The commands of a page are run in their order, since later ones may read what earlier ones wrote. They start in a folder
+# that holds the examples of docs and nothing else, as in a fresh clone.
 @pytest.mark.parametrize("document", [page for page in DOCUMENTS if console_examples(page)], ids=lambda page: page.stem)
 def test_console_examples_print_what_is_shown(  # type: ignore[no-untyped-def]
-    document: Path, monkeypatch: pytest.MonkeyPatch, capfd
+    document: Path, monkeypatch: pytest.MonkeyPatch, capfd, tmp_path: Path
 ) -> None:
-    monkeypatch.chdir(ROOT)
+    shutil.copytree(ROOT / "docs" / "examples", tmp_path / "docs" / "examples")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
-    (ROOT / "out").mkdir(exist_ok=True)
     for command, shown in console_examples(document):
         words = shlex.split(command)
         assert words[0] == "dpassay", document
@@ -134,6 +137,51 @@ def refusal(arguments: list[str]) -> str:
 def test_commands_that_a_page_shows_exist_with_their_options(page: Path) -> None:
     for command in shown_commands(page.read_text()):
         assert not (why := refusal(arguments_of(command))), f"{command}: {why}"
+
+
+# Not run here: they need something of the reader's, a server, minutes, or are run by other tests.
+PLACES = re.compile(r"…|\b[A-Z]{3,}\b|module:|mine|claim\.json|models/|mail|\.csv|--url|--cluster|--workers")
+SLOW = ("serve", "gallery", "reproduce", "train", "attack", "reconstruct", "utility", "audit")
+
+
+def test_the_complete_commands_of_the_readme_run_in_an_empty_folder(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
+    commands = [arguments_of(command) for command in shown_commands((ROOT / "README.md").read_text())]
+    complete = [words for words in commands if len(words) > 1 and not PLACES.search(" ".join(words))]
+    run = [words for words in complete if words[0] not in SLOW]
+    assert len(run) >= 6
+    for words in run:
+        monkeypatch.setattr(sys, "argv", ["dpassay", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capfd.readouterr()
+        assert ended.value.code in (None, 0, 1), f"{words}: {err}"
+        assert out, words
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "check adept --certificate new/a.json --html pages/a.html --sarif reports/a.sarif --junit reports/a.xml",
+        "gallery --only adept --figure figures/g.svg --html figures/deep/g.html",
+        "audit --pipeline 'query(l1, 1) | laplace(1)' --epsilon 0.1 --runs 200 --no-shrink --save saved/a.json --html saved/a.html",
+    ],
+)
+def test_every_writing_option_makes_its_folder(
+    command: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = shlex.split(command)
+    monkeypatch.setattr(sys, "argv", ["dpassay", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code in (None, 0, 1), capfd.readouterr().err
+    written = [Path(word) for word in words if "/" in word and "|" not in word]
+    assert written
+    assert all(path.is_file() for path in written)
 
 
 def test_commands_are_found_and_wrong_ones_refused() -> None:

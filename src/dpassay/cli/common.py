@@ -226,7 +226,7 @@ def finish(verdict: Verdict, as_json: bool, require_decision: bool) -> None:
 
 
 def check_writable(*paths: Path | None) -> None:
-    """Check before the work is done whether its result can be written."""
+    """Check before the work is done whether its result can be written; a folder that is missing is made."""
     given = [path for path in paths if path is not None]
     for path in given:
         if path.is_dir():
@@ -234,10 +234,20 @@ def check_writable(*paths: Path | None) -> None:
         if path.exists() and not path.is_file():  # a device or a pipe
             if not os.access(path, os.W_OK):
                 raise InputError(f"cannot write {path}: permission denied")
-        elif not (folder := path.resolve().parent).is_dir() or not os.access(folder, os.W_OK):
-            raise InputError(f"cannot write {path}: its folder must exist and be writable")
+        else:
+            _make_folder(path)
         if given.count(path) > 1:
             raise InputError(f"cannot write two results to {path}: name two files")
+
+
+def _make_folder(path: Path) -> None:
+    folder = path.resolve().parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: its folder cannot be created ({error.strerror or error})") from None
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"cannot write {path}: its folder is not writable")
 
 
 def check_stages(pipeline: str | None, command: str) -> None:

@@ -112,10 +112,10 @@ def gallery(
     reports = Reports(sarif, junit, annotations)
     with reports.of_failures("gallery"):
         chosen, files = _chosen(only, folder)
-    for path in (figure, html, pages, coq):
+    check_writable(figure, html)
+    for path in (pages, coq):
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
-    check_writable(figure, html)
     how = {"compared": delta is None, "require_decision": require_decision}
     left_out = "" if delta is None else "is left out at this delta"
     verdicts, stopped = _each(chosen, "checking", lambda claim: check(claim, delta=delta), left_out)

@@ -23,7 +23,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 def write_pieces(path: Path, pieces: Iterable[str | bytes]) -> None:
     """The same for a file that is written piece by piece, and need not fit into memory.
 
-    A link keeps pointing to its file, which is replaced. A device or a pipe is written to: it must not be replaced.
+    A folder that is missing is made. A link keeps pointing to its file, which is replaced. A device or a pipe is written to: it must not be replaced.
     """
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
@@ -31,6 +31,7 @@ def write_pieces(path: Path, pieces: Iterable[str | bytes]) -> None:
                 _write(file, pieces)
             return
         target = path.resolve()
+        target.parent.mkdir(parents=True, exist_ok=True)
         partial = target.with_name(f".{target.name}.{os.getpid()}.part")
         try:
             with partial.open("wb") as file:

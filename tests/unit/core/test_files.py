@@ -22,6 +22,13 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     assert read == [b"all of it"]
 
 
+def test_a_folder_that_is_missing_is_made(tmp_path: Path) -> None:
+    write_whole(tmp_path / "new" / "deep" / "x.txt", "all of it")
+    assert (tmp_path / "new" / "deep" / "x.txt").read_text() == "all of it"
+    with pytest.raises(InputError, match="cannot write"):
+        write_whole(tmp_path / "new" / "deep" / "x.txt" / "y.txt", "a file is not a folder")
+
+
 def test_a_link_keeps_pointing_to_its_file(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     target, link = tmp_path / "kept" / "real.json", tmp_path / "link.json"
