@@ -45,10 +45,13 @@ class Reports:
         from dpassay.core.files import write_whole
 
         if self.sarif is not None:
-            from dpassay.report.sarif import sarif
+            from dpassay.report.sarif import left_out, sarif
 
             write_whole(self.sarif, sarif(results))
             note(f"{self.sarif} written")
+            if missing := len(left_out(results)):
+                what = "1 finding has" if missing == 1 else f"{missing:,} findings have"
+                note(f"{what} no file, which GitHub requires of every result: {self.sarif} only notes it; see --junit")
         if self.junit is not None:
             from dpassay.report.junit import junit
 

@@ -5,6 +5,10 @@ docs/rules.md has an entry for each, under its id.
 
 from __future__ import annotations
 
+import re
+from functools import cache
+from pathlib import Path
+
 from dpassay.trace.rules import HOSTILE_RULES
 from dpassay.trace.rules import RULES as TRACE_RULES
 
@@ -18,13 +22,43 @@ VERDICT_RULES: dict[str, str] = {
 RULES: dict[str, str] = {**VERDICT_RULES, **TRACE_RULES, **HOSTILE_RULES}
 
 
+HERE = Path(__file__).parent
+PLACES = (HERE / "rules.md", HERE.parents[2] / "docs" / "rules.md")  # as installed; in the repository
+
+
+@cache
+def _entries() -> dict[str, str]:
+    text = next((path.read_text(encoding="utf-8") for path in PLACES if path.is_file()), "")
+    parts = re.split(r"^### (\S+)$", text, flags=re.MULTILINE)
+    return {rule: entry.split("\n## ")[0].strip() for rule, entry in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def help_text(rule: str) -> str:
+    """A rule's entry in docs/rules.md, as Markdown; empty if the file is missing.
+
+    >>> help_text("no-noise")
+    'The output is the same in every run, and no noise was drawn.'
+    """
+    return _entries().get(rule, "")
+
+
 def help_address(rule: str) -> str:
     """The address of a rule's entry in the documentation; empty if the package states no address."""
+    page = _stated("Documentation")
+    return f"{page.rstrip('/')}/rules.html#{rule}" if page else ""
+
+
+def project_address() -> str:
+    """The address of the project; empty if the package states none."""
+    return _stated("Homepage") or _stated("Documentation")
+
+
+def _stated(kind: str) -> str:
     from importlib.metadata import PackageNotFoundError, metadata
 
     try:
         stated = metadata("dpassay").get_all("Project-URL") or []
     except PackageNotFoundError:
         return ""
-    pages = [address.strip() for name, _, address in (one.partition(",") for one in stated) if name == "Documentation"]
-    return f"{pages[0].rstrip('/')}/rules.html#{rule}" if pages else ""
+    found = [address.strip() for name, _, address in (one.partition(",") for one in stated) if name == kind]
+    return found[0] if found else ""

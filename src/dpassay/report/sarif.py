@@ -1,15 +1,25 @@
-"""Results as SARIF 2.1.0, which code scanning services and editors show next to the line."""
+"""Results as SARIF 2.1.0, which code scanning services and editors show next to the line.
+
+GitHub rejects a whole file if one result has no physical location. A result without a file, such as a pipeline that was
+typed on the command line, is located in the workflow that runs dpassay; where there is none it is a notification of the
+run instead of a result.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import re
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from dpassay.report.results import Place, Result
-from dpassay.report.rules import RULES, help_address
+from dpassay.report.results import NOWHERE, Place, Result
+from dpassay.report.rules import RULES, help_address, help_text, project_address
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -22,49 +32,83 @@ def sarif(results: Sequence[Result]) -> str:
     """
     from dpassay import __version__
 
-    shown = [one for one in results if one.level != "none"]
-    rules = list(dict.fromkeys(one.rule for one in shown))
-    driver = {"name": "dpassay", "version": __version__, "rules": [_rule(rule) for rule in rules]}
+    shown = [replace(one, place=place_in_repository(one)) for one in results if one.level != "none"]
+    located = [one for one in shown if one.place.file]
+    rules = list(dict.fromkeys(one.rule for one in located))
+    address = project_address()
+    driver = {
+        "name": "dpassay",
+        "version": __version__,
+        **({"informationUri": address} if address else {}),
+        "rules": [_rule(rule) for rule in rules],
+    }
+    seen: Counter[str] = Counter()
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(one, rules.index(one.rule)) for one in shown],
+        "results": [_result(one, rules.index(one.rule), seen) for one in located],
     }
+    if len(located) < len(shown):
+        notes = [_notification(one) for one in shown if not one.place.file]
+        run["invocations"] = [{"executionSuccessful": True, "toolExecutionNotifications": notes}]
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
+
+
+def left_out(results: Sequence[Result]) -> list[Result]:
+    """The results that have no file, so that SARIF can only note them."""
+    return [one for one in results if one.level != "none" and not place_in_repository(one).file]
+
+
+def place_in_repository(one: Result) -> Place:
+    """The place of a result; without a file, the GitHub workflow that runs this, if there is one.
+
+    >>> place_in_repository(Result("claim-refuted", "error", "", "mine", "refuted", Place("a.toml"))).file
+    'a.toml'
+    """
+    if one.place.file:
+        return one.place
+    workflow = re.fullmatch(r"[^/]+/[^/]+/(.+?)@.*", os.environ.get("GITHUB_WORKFLOW_REF", ""))
+    root = Path(os.environ.get("GITHUB_WORKSPACE") or ".")
+    return Place(str(root / workflow[1]), 1) if workflow else NOWHERE
 
 
 def _rule(rule: str) -> dict[str, Any]:
     meaning = RULES[rule]
     sentence = f"{meaning[0].upper()}{meaning[1:]}."
     address = help_address(rule)
-    more = f"docs/rules.md says more under {rule}."
+    entry = help_text(rule) or sentence
     return {
         "id": rule,
         "name": "".join(word.title() for word in rule.split("-")),
         "shortDescription": {"text": sentence},
-        "help": {"text": f"{sentence} {more}"},
+        "help": {"text": re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", entry), "markdown": entry},
         **({"helpUri": address} if address else {}),
     }
 
 
-def _result(one: Result, number: int) -> dict[str, Any]:
+def _result(one: Result, number: int, seen: Counter[str]) -> dict[str, Any]:
+    same = "\n".join((one.rule, one.subject, one.place.path))  # not the line or the numbers, which change
+    seen[same] += 1
+    fingerprint = hashlib.sha256(f"{same}\n{seen[same]}".encode()).hexdigest()[:32]
     return {
         "ruleId": one.rule,
         "ruleIndex": number,
         "level": one.level,
         "message": {"text": one.message},
         "locations": [_location(one)],
+        "partialFingerprints": {"dpassay/v1": fingerprint},
         "properties": {"subject": one.subject, "verdict": one.verdict},
     }
 
 
 def _location(one: Result) -> dict[str, Any]:
-    """The location of a result; one without a file is located only in its subject."""
-    logical = {"logicalLocations": [{"name": one.subject}]}
-    if not one.place.file:
-        return logical
-    region = {"region": {"startLine": one.place.line}} if one.place.line else {}
-    return {"physicalLocation": {"artifactLocation": {"uri": _uri(one.place)}, **region}, **logical}
+    place = {"artifactLocation": {"uri": _uri(one.place)}, "region": {"startLine": max(1, one.place.line)}}
+    return {"physicalLocation": place, "logicalLocations": [{"name": one.subject}]}
+
+
+def _notification(one: Result) -> dict[str, Any]:
+    said = f"{one.subject}, {one.rule}: {one.message} (It has no file, so it is not a result.)"
+    return {"level": one.level, "message": {"text": said}}
 
 
 def _uri(place: Place) -> str:

@@ -16,11 +16,12 @@ from dpassay.report.annotations import workflow_commands
 from dpassay.report.junit import junit
 from dpassay.report.results import Place, Result, of_failure, of_trace, of_verdict
 from dpassay.report.rules import RULES
-from dpassay.report.sarif import sarif
+from dpassay.report.sarif import left_out, sarif
 
 ROOT = Path(__file__).parents[3]
 PROVEN = check("query(l1, 1) | laplace(1)", epsilon=1)
 REFUTED = check("query(l1, 1) | laplace(1/2)", epsilon=1)
+HERE = Place("mine.toml", 1)
 OPEN = check("clip(l2, 1) | laplace(2) | times(4)", epsilon=6.5, delta=1e-3, dim=4)
 
 # The parts of the published schema of SARIF 2.1.0 (OASIS) that are written here, with what it requires of them.
@@ -31,6 +32,7 @@ TEXT = {
     "additionalProperties": False,
 }
 LEVEL = {"enum": ["none", "note", "warning", "error"]}
+HELP = {**TEXT, "properties": {"text": {"type": "string"}, "markdown": {"type": "string"}}}
 RULE = {
     "type": "object",
     "required": ["id"],
@@ -39,17 +41,18 @@ RULE = {
         "id": {"type": "string"},
         "name": {"type": "string"},
         "shortDescription": TEXT,
-        "help": TEXT,
+        "help": HELP,
         "helpUri": {"type": "string", "pattern": "^https?://"},
     },
 }
 LOCATION = {
     "type": "object",
+    "required": ["physicalLocation"],  # by GitHub, which else rejects the file
     "additionalProperties": False,
     "properties": {
         "physicalLocation": {
             "type": "object",
-            "required": ["artifactLocation"],
+            "required": ["artifactLocation", "region"],
             "additionalProperties": False,
             "properties": {
                 "artifactLocation": {
@@ -77,7 +80,23 @@ RESULT = {
         "level": LEVEL,
         "message": TEXT,
         "locations": {"type": "array", "items": LOCATION},
+        "partialFingerprints": {"type": "object", "additionalProperties": {"type": "string"}},
         "properties": {"type": "object"},
+    },
+}
+NOTE = {
+    "type": "object",
+    "required": ["message"],
+    "additionalProperties": False,
+    "properties": {"message": TEXT, "level": LEVEL},
+}
+INVOCATION = {
+    "type": "object",
+    "required": ["executionSuccessful"],
+    "additionalProperties": False,
+    "properties": {
+        "executionSuccessful": {"type": "boolean"},
+        "toolExecutionNotifications": {"type": "array", "items": NOTE},
     },
 }
 DRIVER = {
@@ -87,6 +106,7 @@ DRIVER = {
     "properties": {
         "name": {"type": "string"},
         "version": {"type": "string"},
+        "informationUri": {"type": "string", "format": "uri"},
         "rules": {"type": "array", "items": RULE, "uniqueItems": True},
     },
 }
@@ -98,6 +118,7 @@ RUN = {
         "tool": {"type": "object", "required": ["driver"], "properties": {"driver": DRIVER}},
         "columnKind": {"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
         "results": {"type": "array", "items": RESULT},
+        "invocations": {"type": "array", "items": INVOCATION},
     },
 }
 SARIF = {
@@ -160,10 +181,14 @@ def test_the_help_address_is_the_one_that_the_package_states(monkeypatch):
     stated = {"Project-URL": ["Source, https://example.org/code", "Documentation, https://example.org/docs/"]}
     monkeypatch.setattr("importlib.metadata.metadata", lambda name: type("M", (), {"get_all": stated.get}))
     assert rules.help_address("leak") == "https://example.org/docs/rules.html#leak"
-    (rule,) = log([of_verdict(REFUTED)])["tool"]["driver"]["rules"]
+    driver = log([of_verdict(REFUTED, HERE)])["tool"]["driver"]
+    assert driver["informationUri"] == "https://example.org/docs/"
+    (rule,) = driver["rules"]
     assert rule["helpUri"] == "https://example.org/docs/rules.html#claim-refuted"
     stated["Project-URL"] = None
-    assert "helpUri" not in log([of_verdict(REFUTED)])["tool"]["driver"]["rules"][0]
+    driver = log([of_verdict(REFUTED, HERE)])["tool"]["driver"]
+    assert "informationUri" not in driver
+    assert "helpUri" not in driver["rules"][0]
 
 
 def test_paths_are_those_of_the_repository(tmp_path, monkeypatch):
@@ -180,17 +205,51 @@ def test_paths_are_those_of_the_repository(tmp_path, monkeypatch):
 # ── The three forms ─────────────────────────────────────────────────────────────────────────────
 
 
-def test_sarif_has_what_there_is_to_complain_of():
+def test_sarif_has_what_there_is_to_complain_of(monkeypatch):
+    monkeypatch.delenv("GITHUB_WORKFLOW_REF", raising=False)
     place = Place("claims/mine.toml", 4)
-    run = log([of_verdict(PROVEN), of_verdict(REFUTED, place), of_verdict(OPEN), of_verdict(REFUTED)])
-    assert [one["level"] for one in run["results"]] == ["error", "warning", "error"]
+    run = log([of_verdict(PROVEN), of_verdict(REFUTED, place), of_verdict(OPEN, place), of_verdict(REFUTED)])
+    assert [one["level"] for one in run["results"]] == ["error", "warning"]
     assert run["results"][0]["locations"][0]["physicalLocation"] == {
         "artifactLocation": {"uri": "claims/mine.toml"},
         "region": {"startLine": 4},
     }
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["claim-refuted", "claim-open"]
-    assert "physicalLocation" not in run["results"][2]["locations"][0]
+    (noted,) = run["invocations"][0]["toolExecutionNotifications"]  # the one without a file
+    assert "claim-refuted" in noted["message"]["text"]
+    assert len(left_out([of_verdict(PROVEN), of_verdict(REFUTED, place), of_verdict(REFUTED)])) == 1
     assert log([])["results"] == []
+
+
+def test_a_pipeline_in_a_workflow_is_located_in_the_workflow(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    monkeypatch.setenv("GITHUB_WORKFLOW_REF", "me/mine/.github/workflows/dp check.yml@refs/heads/main")
+    (one,) = log([of_verdict(REFUTED)])["results"]
+    assert one["locations"][0]["physicalLocation"] == {
+        "artifactLocation": {"uri": ".github/workflows/dp%20check.yml"},
+        "region": {"startLine": 1},
+    }
+
+
+def test_a_fingerprint_survives_another_line_and_other_numbers():
+    def found(*results):
+        return [one["partialFingerprints"]["dpassay/v1"] for one in log(results)["results"]]
+
+    first, moved, other = (
+        Result("leak", "error", text, subject, "refuted", Place("a.py", line))
+        for text, subject, line in (("ε = 2", "m:f", 3), ("ε = 2.1", "m:f", 9), ("ε = 2", "m:g", 3))
+    )
+    assert found(first) == found(moved) != found(other)
+    assert len(set(found(first, moved, other))) == 3
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_help_of_a_rule_travels_with_the_tool(rule):
+    (told,) = log([Result(rule, "error", "x", "m:f", "refuted", HERE)])["tool"]["driver"]["rules"]
+    assert told["help"]["markdown"] in (ROOT / "docs" / "rules.md").read_text()
+    assert len(told["help"]["text"]) > 30
+    assert "](" not in told["help"]["text"]
 
 
 def test_junit_has_a_case_for_each_subject():
