@@ -51,6 +51,7 @@ FORMULA = (
 Rows = Sequence[Sequence[str]]
 
 LARGEST = 6  # the power of ten at which the gallery's figure ends
+BEYOND = 96.0  # where it draws larger values, behind the break of its axis
 LETTERS = {"epsilon": "ε", "rho": "ρ", "mu": "μ"}
 
 
@@ -98,13 +99,15 @@ def gallery_page(verdicts: Sequence[tuple[Any, Verdict]], command: str) -> str:
 
 @dataclass(frozen=True)
 class Scale:
-    """A logarithmic axis for many claims, in percent of its width. Infinite values are at its end.
+    """A logarithmic axis for many claims, in percent of its width.
+
+    It is broken before its end: values beyond the last power of ten are arrows, and infinite ones are at the end.
 
     >>> scale = Scale(-1, 3)
     >>> scale.place(0.1), scale.place(10), scale.place(math.inf)
     (0.0, 46.0, 100.0)
     >>> [text for _, text in scale.ticks]
-    ['0.1', '1', '10', '100', '1000', '∞']
+    ['0.1', '1', '10', '100', '1000', '⫽', '∞']
     """
 
     low: int
@@ -123,13 +126,13 @@ class Scale:
         if math.isinf(value):
             return 100.0
         share = 0.0 if value <= 0 else (math.log10(value) - self.low) / (self.high - self.low)
-        return 96.0 if share > 1 else round(92 * max(share, 0.0), 2)
+        return BEYOND if share > 1 else round(92 * max(share, 0.0), 2)
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
         """Powers of ten and infinity, with their positions."""
         powers = svg.whole_ticks(self.low, self.high)
-        return [*((self.place(10.0**k), svg.power(10.0**k)) for k in powers), (100.0, "∞")]
+        return [*((self.place(10.0**k), svg.power(10.0**k)) for k in powers), (BEYOND, "⫽"), (100.0, "∞")]
 
 
 def _released() -> list[dict[str, Any]]:
@@ -179,7 +182,7 @@ def charted(claim: Claim, verdict: Verdict, scale: Scale) -> dict[str, Any]:
         "word": verdict.word,
         "sign": SIGNS[verdict.word],
         "true": true_shown(verdict),
-        "places": {"claimed": claimed_at, "true": true_at, "left": left, "wide": wide},
+        "places": {"claimed": claimed_at, "true": true_at, "left": left, "wide": wide, "beyond": true_at >= BEYOND},
     }
 
 
@@ -250,9 +253,7 @@ def _shown(verdict: Verdict, drawn: bool) -> dict[str, Any]:
     """What a page shows about a verdict, for templates/parts.html."""
     warnings = list(verdict.warnings)
     if verdict.alpha is not None:
-        warnings.append(
-            f"This rests on samples: a claim that holds is refuted with probability {verdict.alpha:g} at most."
-        )
+        warnings.append(_error(verdict, verdict.alpha))
     some = verdict.guarantee.claimed > 0 or verdict.value.lower > 0
     held = [("δ", "ε at most"), *((f"{d:g}", outward(one.upper, 1, SHOWN)) for d, one in verdict.holds)]
     remedies = [("mechanism", "keeps", "noise per coordinate", ""), *_repairs(verdict)]
@@ -271,6 +272,14 @@ def _shown(verdict: Verdict, drawn: bool) -> dict[str, Any]:
         "holds": held if verdict.holds else [],
         "repairs": remedies if verdict.repairs else [],
     }
+
+
+def _error(verdict: Verdict, alpha: float) -> str:
+    """What the error probability is of: the verdict, or only a bound that runs gave beside an exact one."""
+    if verdict.open or isinstance(verdict.witness, SampledWitness):
+        return f"This verdict rests on samples: a claim that holds is refuted with probability {alpha:g} at most."
+    what = "proof" if verdict.proven else "refutation"
+    return f"The bound found by sampling has an error probability of {alpha:g}; the {what} itself is exact."
 
 
 def _axis(verdict: Verdict) -> Markup:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpassay import Claim, audit, check
+from dpassay.api import with_samples
 from dpassay.claims.registry import REGISTRY
 from dpassay.core.files import write_whole
 from dpassay.report import svg
@@ -131,6 +132,25 @@ def test_an_audit_states_its_error() -> None:
     assert "probability 0.001 at most" in page
     assert "seed" in page
     assert "guesses correct in" in page
+
+
+def test_an_exact_refutation_does_not_rest_on_samples() -> None:
+    claim = REGISTRY["adept"](dim=8)
+    verdict = with_samples(check(claim), audit(claim, runs=500, shrink=False))
+    page = text_of(verdict_page(verdict, "x"))
+    assert "rests on samples" not in page
+    assert "error probability of 0.001; the refutation itself is exact." in page
+
+
+def test_what_lies_beyond_the_axis_of_the_gallery_is_an_arrow() -> None:
+    """An ε of 8e16 must not look like one of 1e6."""
+    large, small = (Claim(f"a{e}", f"query(l1, {e}) | laplace(1)", epsilon=1) for e in ("8e16", "5e5"))
+    page = gallery_page([(claim, check(claim)) for claim in (large, small)], "dpassay gallery")
+    ends = re.findall(r'<svg x="([\d.]+)%" class="arrow">|<rect class="end refuted" x="([\d.]+)%"', page)
+    assert [bool(arrow) for arrow, _ in ends] == [True, False]
+    ticks = dict(re.findall(r'class="tick" x="([\d.]+)%" y="12">([^<]+)<', page))
+    assert ticks["96.0"] == "⫽"
+    assert float(ends[1][1]) < 92.0 < float(ends[0][0]) < 100.0
 
 
 def test_the_gallery() -> None:

@@ -81,7 +81,7 @@ def test_writing_refuses_what_could_not_be_read_back(tmp_path):
         ([ROME, Utterance(" ", "flight")], "a.csv", "utterance 2: the text is blank"),
         ([ROME, OSLO], "a.xlsx", r"\.csv, \.tsv, \.jsonl or \.txt"),
         ([ROME, Utterance("half \ud800")], "a.jsonl", "half a character"),
-        ([ROME, OSLO], "nowhere/a.csv", "cannot write"),
+        ([ROME, OSLO], "/dev/null/a.csv", "cannot write"),
     ]:
         with pytest.raises(InputError, match=message):
             write_corpus(corpus, tmp_path / name)
