@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import typer.main
 
 import dpassay
 import tiers
-from dpassay.claims.registry import SYSTEMS
+from dpassay.claims.registry import REGISTRY, SYSTEMS
 from dpassay.cli import main as cli
 from dpassay.core.theorems import Theorem
 from dpassay.evidence.schema import VerdictRecord
@@ -248,6 +249,20 @@ def test_the_readme_has_both_kinds_of_example() -> None:
     text = (ROOT / "README.md").read_text()
     assert ">>> " in text
     assert console_examples(ROOT / "README.md")
+
+
+def test_the_readmes_figure_is_what_its_command_draws() -> None:
+    """The claims that the command chooses are the rows of the figure, and the numbers of the text are among the claims'."""
+    readme = (ROOT / "README.md").read_text()
+    (command,) = [words for c in shown_commands(readme) if "--figure" in (words := arguments_of(c))]
+    patterns = [command[i + 1] for i, word in enumerate(command) if word == "--only"]
+    chosen = [name for name in REGISTRY if any(fnmatch(name, pattern) for pattern in patterns)]
+    for name in ("gallery.svg", "gallery-dark.svg"):
+        rows = re.findall(r"<text[^>]*>([^<]*)</text>", (ROOT / "docs" / "images" / name).read_text())
+        titles = {one: claim.title for one, claim in REGISTRY.items()}
+        assert [row for row in rows if row in titles.values()] == [titles[one] for one in reversed(chosen)], name
+    factors = {f"{v.value.upper / v.guarantee.claimed:,.3g}" for v in map(published_verdict, chosen)}
+    assert {"5.66", "768", "5.3e+04"} <= factors
 
 
 def test_the_readmes_two_commands_exist_in_the_makefile() -> None:

@@ -49,6 +49,7 @@ Only = Annotated[
 Delta = Annotated[str | None, typer.Option("--delta", "-d", help="Check every claim at this delta instead of its own.")]
 From = Annotated[Path | None, typer.Option("--from", help="Check the .toml claims in this folder instead.")]
 Figure = Annotated[Path | None, typer.Option(help="Plot claimed and true epsilon (.svg, .pdf or .png).")]
+Dark = Annotated[bool, typer.Option("--dark", help="Draw the --figure for a dark background.")]
 Pages = Annotated[Path | None, typer.Option(help="Write one Markdown page per published system into this folder.")]
 Coq = Annotated[
     Path | None,
@@ -72,6 +73,7 @@ def gallery(
     as_latex: Latex = False,
     as_markdown: Markdown = False,
     figure: Figure = None,
+    dark: Dark = False,
     html: Page = None,
     pages: Pages = None,
     coq: Coq = None,
@@ -124,7 +126,7 @@ def gallery(
         share = alpha / len(chosen)  # one error probability for all of them
         tried, stopped = _each(chosen, "running", lambda claim: _try(claim, seed, share), "was not run")
     if not stopped:
-        _write(verdicts, figure, html, pages, coq)
+        _write(verdicts, (figure, dark), html, pages, coq)
         _report(verdicts, reports, files, **how)
     if as_json:
         print_json(_as_data(verdicts, {claim.name: both for claim, both in tried} if sample else None))
@@ -143,16 +145,17 @@ def gallery(
 
 def _write(
     verdicts: list[tuple[Claim, Verdict]],
-    figure: Path | None,
+    drawing: tuple[Path | None, bool],
     html: Path | None,
     pages: Path | None,
     coq: Path | None,
 ) -> None:
     """The requested files."""
+    figure, dark = drawing
     if figure is not None:
         from dpassay.report.gallery import draw
 
-        draw(verdicts, figure)
+        draw(verdicts, figure, dark)
         note(f"{figure} written")
     if html is not None:
         from dpassay.report.page import gallery_page

@@ -17,6 +17,8 @@ from dpassay.errors import InputError, harmless
 from dpassay.evidence.verdict import Verdict
 from dpassay.report.claim_report import TrialResult
 from dpassay.report.terminal import COLOURS, SIGNS
+from dpassay.report.palette import DARK, LIGHT, Palette
+from dpassay.report.typeset import typeset
 from dpassay.reproduce.result import pictures
 
 Verdicts = Sequence[tuple[Claim, Verdict]]
@@ -187,55 +189,66 @@ def check_suffix(path: Path) -> None:
         raise InputError(f"a figure is written as .svg, .pdf or .png, got {path.name}")
 
 
-def draw(verdicts: Verdicts, path: Path) -> None:
-    """Claimed against true ε, one line per claim, on a logarithmic axis."""
+def draw(verdicts: Verdicts, path: Path, dark: bool = False) -> None:
+    """Claimed against true ε, one line per claim, on a logarithmic axis; as wide as the text of a paper."""
+    import matplotlib as mpl
+
     check_suffix(path)
     suffix = path.suffix.lower().removeprefix(".")
     shown = [(c, v) for c, v in reversed(list(verdicts)) if v.guarantee.claimed > 0]
-    size = (7.6, 0.3 * len(shown) + 1.2)
-    path.write_bytes(pictures(lambda figure: _draw(figure, shown), size, (suffix,))[suffix])
+    size, palette = (6.3, 0.22 * len(shown) + 1.0), DARK if dark else LIGHT
+    style: Any = palette.style(8)
+
+    def drawing(figure: Any) -> None:
+        with mpl.rc_context(style):
+            figure.set_facecolor(palette.paper)
+            _draw(figure, shown, palette)
+
+    path.write_bytes(pictures(drawing, size, (suffix,))[suffix])
 
 
-def _draw(figure: Any, shown: Verdicts) -> None:
+def _draw(figure: Any, shown: Verdicts, palette: Palette) -> None:
     finite = [v.value.upper for _, v in shown if math.isfinite(v.value.upper)]
     right = 20 * max([1.0, *finite, *(v.guarantee.claimed for _, v in shown)])
     axis = figure.subplots()
     for row, (_, verdict) in enumerate(shown):
-        _row(axis, row, verdict, right)
+        _row(axis, row, verdict, right, palette)
     axis.set_xscale("log")
     axis.set_xlim(right=right * 6)
     axis.set_yticks(range(len(shown)), [harmless(c.title or c.name) for c, _ in shown], parse_math=False)
-    axis.set_xlabel("privacy loss ε (logarithmic; smaller is more private)")
-    axis.spines["left"].set_visible(False)
+    axis.set_xlabel("ε (logarithmic scale; smaller is more private)")
+    axis.spines[["left", "right", "top"]].set_visible(False)
+    axis.grid(axis="x", color=palette.rule, linewidth=0.6)
+    axis.set_axisbelow(True)
     axis.tick_params(axis="y", length=0)
     axis.set_ylim(-0.7, len(shown) - 0.3)
-    _legend(figure)
+    _legend(figure, palette)
 
 
-# Okabe and Ito's blue and vermilion: colour-blind readers can distinguish them, also by their shapes.
-_TRUE = {"proven": "#0072B2", "refuted": "#D55E00", "open": "#777777"}
+# Colour-blind readers can distinguish the verdicts, also by their shapes.
 _MARKS = {"proven": "o", "refuted": "X", "open": "D"}
+_CLAIMED = {"marker": "o", "markersize": 7, "linestyle": "none"}
 
 
-def _row(axis: Any, row: int, verdict: Verdict, right: float) -> None:
-    colour = _TRUE[verdict.word]
+def _row(axis: Any, row: int, verdict: Verdict, right: float, palette: Palette) -> None:
+    colour = palette.of(verdict.word)
     claimed_at = verdict.guarantee.claimed
     true_at = min(verdict.value.upper, right)
     mark = ">" if math.isinf(verdict.value.upper) else _MARKS[verdict.word]
-    axis.plot([claimed_at, true_at], [row, row], color=colour, linewidth=2, zorder=1)
-    axis.plot(claimed_at, row, "o", markersize=9, markerfacecolor="white", markeredgecolor="black", zorder=2)
-    axis.plot(true_at, row, mark, color=colour, markersize=7, zorder=3)
-    label = short(verdict.value)
+    axis.plot([claimed_at, true_at], [row, row], color=colour, linewidth=1.6, zorder=1)
+    axis.plot(claimed_at, row, **_CLAIMED, markerfacecolor=palette.paper, markeredgecolor=palette.ink, zorder=2)
+    axis.plot(true_at, row, mark, color=colour, markersize=5, zorder=3)
+    label = typeset(short(verdict.value))
     place = (max(true_at, claimed_at), row)
-    axis.annotate(label, place, (8, 0), textcoords="offset points", va="center", color=colour)
+    axis.annotate(label, place, (7, 0), textcoords="offset points", va="center", color=colour)
 
 
-def _legend(figure: Any) -> None:
+def _legend(figure: Any, palette: Palette) -> None:
     from matplotlib.lines import Line2D
 
-    marks = [Line2D([], [], marker="o", color="none", markerfacecolor="white", markeredgecolor="black", markersize=9)]
-    names = ["claimed"]
-    for word, name in (("proven", "true: the claim holds"), ("refuted", "true: the claim fails")):
-        marks.append(Line2D([], [], marker=_MARKS[word], color=_TRUE[word], markersize=6))
+    marks = [Line2D([], [], **_CLAIMED, markerfacecolor=palette.paper, markeredgecolor=palette.ink)]
+    names = ["claimed ε"]
+    for word, name in (("proven", "true ε, claim holds"), ("refuted", "true ε, claim fails")):
+        marks.append(Line2D([], [], marker=_MARKS[word], color=palette.of(word), markersize=5))
         names.append(name)
-    figure.legend(marks, names, loc="outside upper center", ncols=3)
+    figure.legend(marks, names, loc="outside upper center", ncols=3, frameon=False, labelcolor=palette.ink)

@@ -116,4 +116,6 @@ def _per_unit(verdict: Verdict, allowed: str) -> str:
     factor = odds(verdict.value.lower).removesuffix(":1")
     seen = f"multiplies the odds by {factor} for each unit of their distance"
     seen = "raises the odds without limit" if math.isinf(verdict.value.lower) else seen
-    return f"There are two inputs between which an output {seen}. The claim allows {allowed.removesuffix(':1')} at most."
+    return (
+        f"There are two inputs between which an output {seen}. The claim allows {allowed.removesuffix(':1')} at most."
+    )

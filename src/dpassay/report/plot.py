@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,12 +11,16 @@ from dpassay.core.guarantee import ApproxDP, PureDP
 from dpassay.core.numbers import number, up
 from dpassay.errors import InputError
 from dpassay.exact.loss_masses import loss_masses
+from dpassay.report.meaning import shown
+from dpassay.report.palette import LIGHT
+from dpassay.report.typeset import typeset
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dpassay.evidence.verdict import Verdict
 
+COLUMN = (3.35, 3.0)  # inches: the column of a paper
 LEAST = 1e-12  # δ below this is drawn at the bottom
 DELTAS = (*(f"1e-{k}" for k in range(12, 0, -1)), "0.3", "0.6", "0.9")
 
@@ -41,21 +45,44 @@ def plot_profile(verdict: Verdict) -> Figure:
     stated = isinstance(guarantee, PureDP | ApproxDP)  # others are not a point of this curve
     known = (*((guarantee.claimed, verdict.value.lower) if stated else ()), *allowed)
     top = 1.1 * max(epsilon for epsilon in known if math.isfinite(epsilon)) or 1.0
-    figure = new_figure()
+    import matplotlib as mpl
+
+    figure = new_figure(*COLUMN)
+    style: Any = LIGHT.style(8)
+    with mpl.rc_context(style):
+        _draw(figure, verdict, sorted(allowed.items()), top)
+    return figure
+
+
+def _draw(figure: Figure, verdict: Verdict, drawn: list[tuple[float, float]], top: float) -> None:
+    profile, guarantee = verdict.profile, verdict.guarantee
+    assert profile is not None
     axes = figure.subplots()
-    drawn = sorted(allowed.items())
     if math.isinf(drawn[-1][0]):
         drawn = [(0.0, 1.0), (top, 1.0)]  # nothing is promised at any ε
-    axes.plot(*zip(*drawn, strict=True), "--", label="upper bound, by theorems")
+    axes.plot(*zip(*drawn, strict=True), "--", color=LIGHT.soft, linewidth=1.2, label="upper bound (theorems)")
     loss = profile.dominating_loss(guarantee)
     found = None if loss is None else loss_masses(loss)
     if found is not None:
         epsilons = np.linspace(0, top, 200)
         deltas = np.maximum(found.delta(epsilons, profile.mu), LEAST / 10)
-        axes.plot(epsilons, deltas, label="worst known pair, from a grid")
-    claimed = ([guarantee.claimed], [max(guarantee.delta, LEAST)]) if stated else ([], [])
-    axes.plot(*claimed, "k*", markersize=12, clip_on=False, label=f"claimed: {guarantee}")
+        axes.plot(epsilons, deltas, color=LIGHT.of(verdict.word), linewidth=1.6, label="worst known pair (on a grid)")
+    if isinstance(guarantee, PureDP | ApproxDP):
+        mark = {"markersize": 6, "markerfacecolor": LIGHT.paper, "markeredgecolor": LIGHT.ink, "clip_on": False}
+        at = max(guarantee.delta, LEAST)
+        axes.plot(guarantee.claimed, at, "o", **mark, zorder=5, label=typeset(f"claimed: {guarantee}"))
     axes.set(yscale="log", ylim=(LEAST, 2), xlim=(0, top), xlabel="ε", ylabel="δ(ε)")
-    axes.set_title(f"{verdict.word}: {guarantee.truth} {verdict.value}", fontsize="medium")
-    axes.legend()
-    return figure
+    axes.spines[["right", "top"]].set_visible(False)
+    axes.grid(color=LIGHT.rule, linewidth=0.5)
+    axes.set_title(_title(verdict), fontsize="medium")
+    figure.legend(loc="outside lower center", ncols=1, frameon=False)
+
+
+def _title(verdict: Verdict) -> str:
+    """The verdict and the true value, as one would write them above a figure."""
+    guarantee, value = verdict.guarantee, verdict.value
+    at = f" at δ = {guarantee.delta:g}" if guarantee.delta else guarantee.unit
+    true = shown(value)
+    between = {"[": "in ", "a": ""}.get(true[0], "= ")
+    letter = {"epsilon": "ε", "rho": "ρ", "mu": "μ"}[guarantee.parameter]
+    return typeset(f"{verdict.word.capitalize()}: true {letter} {between}{true}{at}")

@@ -6,7 +6,7 @@ import re
 
 _SCIENTIFIC = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]?)0*(\d+)(?![\w.]*\d)")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_LONG = re.compile(r"(?<![\w.,/=])\d{5,}(?![\w,]|\.\d*e)")
+_LONG = re.compile(r"(?<![\w.,/])(?:\d{5,}|\d{4}(?=\.\d))(?![\w,]|\.\d*e)")  # 2021 may be a year
 
 
 def typeset(text: str) -> str:
@@ -14,8 +14,8 @@ def typeset(text: str) -> str:
 
     >>> typeset("(2, 1e-05)-DP"), typeset("8.84e-05 of 2.5e+07"), typeset("10^265:1"), typeset("at δ = 1e-300")
     ('(2, 10⁻⁵)-DP', '8.84×10⁻⁵ of 2.5×10⁷', '10²⁶⁵:1', 'at δ = 10⁻³⁰⁰')
-    >>> typeset("53013.3 in 100000 dimensions")
-    '53,013.3 in 100,000 dimensions'
+    >>> typeset("53013.3 and 1550.5 in 100000 dimensions, 2021")
+    '53,013.3 and 1,550.5 in 100,000 dimensions, 2021'
     """
     text = re.sub(r"(?<!\d)10\^(-?\d+)", lambda found: "10" + found[1].translate(_RAISED), text)
     text = _SCIENTIFIC.sub(_power, text)

@@ -40,8 +40,16 @@ def test_an_interval_is_never_shown_narrower_than_it_is(lower, width):
         ("clip(l2, 1) | laplace(2)", {"epsilon": 1}, ["1:1 to 286:1", "allows 2.72:1 at most."]),
         ("clip(l1, 1) | laplace(2)", {"epsilon": 1}, ["Whatever the output", "2.72:1 at most, as claimed"]),
         ("clamp(0, 1)", {"epsilon": 1}, ["no limit", "allows 2.72:1"]),
-        ("clip(l2, 1) | gaussian(0.1)", {"epsilon": 1, "delta": "1e-5"}, ["exceeds 10¹²³ times its", "plus 10⁻⁵. The claim allows a factor of 2.72"]),
-        ("clip(l2, 1) | gaussian(99)", {"epsilon": 1, "delta": "1e-5"}, ["at most 2.72 times", "plus 10⁻⁵, as claimed"]),
+        (
+            "clip(l2, 1) | gaussian(0.1)",
+            {"epsilon": 1, "delta": "1e-5"},
+            ["exceeds 10¹²³ times its", "plus 10⁻⁵. The claim allows a factor of 2.72"],
+        ),
+        (
+            "clip(l2, 1) | gaussian(99)",
+            {"epsilon": 1, "delta": "1e-5"},
+            ["at most 2.72 times", "plus 10⁻⁵, as claimed"],
+        ),
         ("radial(l2, 1)", {"guarantee": MetricDP(1)}, ["at distance 1", "2.72:1 at most"]),
         ("radial(l2, 0.5)", {"guarantee": MetricDP(1)}, ["multiplies the odds by 7.38", "allows 2.72 at most"]),
         ("query(l2, 1) | gaussian(2)", {"guarantee": GDP("0.5")}, ["mean 0.5"]),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from dpassay import Verdict, check
 from dpassay.claims.registry import REGISTRY
 from dpassay.report import svg
 from dpassay.report.page import verdict_page
+from dpassay.report.palette import DARK, LIGHT, Palette
 
 STEPS = "poisson(0.01) | clip(l2, 1) | gaussian(1) | times(1000)"
 
@@ -64,3 +67,20 @@ def test_the_mean_on_the_page(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
     loss = verdict.profile.dominating_loss(verdict.guarantee)
     assert loss is not None
     assert losses @ masses / masses.sum() == pytest.approx(loss.mean().lower, rel=0.01)
+
+
+@pytest.mark.parametrize(("palette", "place"), [(LIGHT, 0), (DARK, 1)], ids=["light", "dark"])
+def test_figures_have_the_colors_of_the_page(palette: Palette, place: int) -> None:
+    style = (files("dpassay.server") / "static" / "page.css").read_text()
+    for name in ("ink", "soft", "rule", "proven", "refuted", "open"):
+        assert re.findall(rf"--{name}: (#[0-9a-f]+)", style)[place] == getattr(palette, name)
+
+
+def test_a_plot_fits_a_column_and_its_legend_lies_outside() -> None:
+    figure = check("query(l2, 1) | gaussian(2)", epsilon=2, delta="1e-5").plot()
+    assert figure.get_size_inches()[0] <= 3.4
+    (axes,), (legend,) = figure.axes, figure.legends
+    assert axes.get_title() == "Proven: true ε = 1.99309 at δ = 10⁻⁵"
+    assert axes.get_legend() is None
+    figure.draw_without_rendering()
+    assert legend.get_window_extent().y1 <= axes.get_window_extent().y0
