@@ -54,8 +54,8 @@ def as_pattern(shown: str) -> str:
     return r"(?:.*\n)*?".join(re.escape(part) for part in parts)
 
 
-# The commands of a page are run in their order, since later ones may read what earlier ones wrote. They start in a folder
-# that holds the examples of docs and nothing else, as in a fresh clone.
+# The commands of a page are run in their order, since later ones may read what earlier ones wrote. They start in a
+# folder that holds the examples of docs and nothing else, as in a fresh clone.
 @pytest.mark.parametrize("document", [page for page in DOCUMENTS if console_examples(page)], ids=lambda page: page.stem)
 def test_console_examples_print_what_is_shown(  # type: ignore[no-untyped-def]
     document: Path, monkeypatch: pytest.MonkeyPatch, capfd, tmp_path: Path
@@ -168,7 +168,8 @@ def test_the_complete_commands_of_the_readme_run_in_an_empty_folder(
     [
         "check adept --certificate new/a.json --html pages/a.html --sarif reports/a.sarif --junit reports/a.xml",
         "gallery --only adept --figure figures/g.svg --html figures/deep/g.html",
-        "audit --pipeline 'query(l1, 1) | laplace(1)' --epsilon 0.1 --runs 200 --no-shrink --save saved/a.json --html saved/a.html",
+        "audit --pipeline 'query(l1, 1) | laplace(1)' --epsilon 0.1 --runs 200 --no-shrink "
+        "--save saved/a.json --html saved/a.html",
     ],
 )
 def test_every_writing_option_makes_its_folder(
@@ -252,7 +253,7 @@ def test_the_readme_has_both_kinds_of_example() -> None:
 
 
 def test_the_readmes_figure_is_what_its_command_draws() -> None:
-    """The claims that the command chooses are the rows of the figure, and the numbers of the text are among the claims'."""
+    """The claims that the command chooses are the rows of the figure, and the text's factors are among theirs."""
     readme = (ROOT / "README.md").read_text()
     (command,) = [words for c in shown_commands(readme) if "--figure" in (words := arguments_of(c))]
     patterns = [command[i + 1] for i, word in enumerate(command) if word == "--only"]

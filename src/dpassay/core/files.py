@@ -23,7 +23,8 @@ def write_whole(path: Path, content: str | bytes) -> None:
 def write_pieces(path: Path, pieces: Iterable[str | bytes]) -> None:
     """The same for a file that is written piece by piece, and need not fit into memory.
 
-    A folder that is missing is made. A link keeps pointing to its file, which is replaced. A device or a pipe is written to: it must not be replaced.
+    A folder that is missing is made. A link keeps pointing to its file, which is replaced. A device or a pipe is
+    written to: it must not be replaced.
     """
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):

@@ -29,8 +29,8 @@ FOR_CURVES = 4_000  # points from which δ is computed
 class LossMasses:
     """Finite losses in increasing order, with their probabilities, and the probability of an infinite one.
 
-    If the losses lie on a grid, a pattern may repeat every `period` points of it (0 if there is none). `gaussian` is the
-    μ of a loss that is normal with mean μ²/2 and variance μ²; `smooth` marks a grid that stands for a density.
+    If the losses lie on a grid, a pattern may repeat every `period` points of it (0 if there is none). `gaussian` is
+    the μ of a loss that is normal with mean μ²/2 and variance μ²; `smooth` marks a grid that stands for a density.
 
     >>> bit = LossMasses(np.array([-1.0, 1.0]), np.array([0.25, 0.75]))
     >>> bit.delta(np.array([0.0])).round(4), bit.tail(np.array([0.0, 1.0]))  # 3/4·(1 − 1/e)

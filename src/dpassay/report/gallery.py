@@ -16,8 +16,8 @@ from dpassay.core.interval import Interval, outward
 from dpassay.errors import InputError, harmless
 from dpassay.evidence.verdict import Verdict
 from dpassay.report.claim_report import TrialResult
-from dpassay.report.terminal import COLOURS, SIGNS
 from dpassay.report.palette import DARK, LIGHT, Palette
+from dpassay.report.terminal import COLOURS, SIGNS
 from dpassay.report.typeset import typeset
 from dpassay.reproduce.result import pictures
 

@@ -102,7 +102,7 @@ def _with_delta(verdict: Verdict, guarantee: ApproxDP, allowed: str) -> str:
     if verdict.value.lower <= 0:
         return f"The claim: {bounded}."
     if math.isinf(verdict.value.lower):
-        who = f"However large the factor, the probability of some set of outputs under one input exceeds it times that "
+        who = "However large the factor, the probability of some set of outputs under one input exceeds it times that "
         return f"{who}under the other, plus {rare}. The claim allows a factor of {allowed}."
     factor = odds(verdict.value.lower).removesuffix(":1")
     who = f"There is a set of outputs whose probability under one input exceeds {factor} times its probability under "
