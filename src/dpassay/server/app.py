@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, PrefixLoader, StrictUndefined
@@ -26,6 +27,7 @@ from dpassay.server.asked import Asked, of_claim, read
 from dpassay.server.guard import Guard, refusal
 from dpassay.server.pool import Failed, WorkerPool
 
+T = TypeVar("T")
 GALLERY_LIMIT = 120.0  # seconds for all claims of the registry, once
 STARTERS = (
     ("ADePT: clipped in l2, Laplace noise for l1", "adept"),
@@ -112,6 +114,35 @@ def _pool(request: Request) -> WorkerPool:
     return pool
 
 
+async def _whole(request: Request, question: dict[str, Any], limit: float | None = None) -> list[dict[str, Any]]:
+    """All parts of an answer; the question is withdrawn if the client goes."""
+    return await _unless_gone(request, _pool(request).whole(question, limit, _client(request)))
+
+
+def _client(request: Request) -> str:
+    return request.client.host if request.client else ""
+
+
+async def _unless_gone(request: Request, wanted: Coroutine[Any, Any, T]) -> T:
+    """Wait for something as long as the client does."""
+    asked, gone = asyncio.ensure_future(wanted), asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait((asked, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not asked.done():
+            raise Failed("The client has gone.", 499)
+        return asked.result()
+    finally:
+        for task in (asked, gone):
+            task.cancel()
+        await asyncio.gather(asked, gone, return_exceptions=True)
+
+
+async def _gone(request: Request) -> None:
+    """Return as soon as the client has disconnected."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
 async def _page(request: Request) -> Response:
     """The page; it requests the verdict on the claim in its address."""
     words = {word for form in STAGES.values() for p in form.syntax.parameters.values() for word in p.words}
@@ -144,15 +175,15 @@ def _stages() -> list[tuple[str, list[tuple[str, str]]]]:
 
 async def _glance(request: Request) -> Response:
     """The verdict in a sentence, with the pictures."""
-    (quick,) = await _pool(request).whole({"kind": "glance", "asked": _asked(request).to_data()})
+    (quick,) = await _whole(request, {"kind": "glance", "asked": _asked(request).to_data()})
     return _json(quick)
 
 
 async def _check(request: Request) -> Response:
     """The same with the witness, the repairs and the whole verdict."""
     asked = _asked(request).to_data()
-    (quick,) = await _pool(request).whole({"kind": "glance", "asked": asked})
-    (full,) = await _pool(request).whole({"kind": "check", "asked": asked})
+    (quick,) = await _whole(request, {"kind": "glance", "asked": asked})
+    (full,) = await _whole(request, {"kind": "check", "asked": asked})
     return _json({**quick, **full})
 
 
@@ -161,8 +192,12 @@ async def _audit(request: Request) -> Response:
 
     A failure before the first line is an HTTP error; a later one is reported in the last line.
     """
-    parts = _pool(request).parts({"kind": "audit", "asked": _asked(request).to_data()})
-    first = await anext(parts, None)
+    parts = _pool(request).parts({"kind": "audit", "asked": _asked(request).to_data()}, client=_client(request))
+
+    async def begin() -> dict[str, Any] | None:
+        return await anext(parts, None)
+
+    first = await _unless_gone(request, begin())
 
     async def lines() -> AsyncIterator[str]:
         try:
@@ -193,13 +228,13 @@ async def _report(request: Request) -> Response:
 
 
 async def _download(request: Request, kind: str, name: str, media_type: str) -> Response:
-    (part,) = await _pool(request).whole({"kind": kind, "asked": _asked(request).to_data()})
+    (part,) = await _whole(request, {"kind": kind, "asked": _asked(request).to_data()})
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(part["text"], media_type=media_type, headers=headers)
 
 
 async def _gallery(request: Request) -> Response:
-    (gallery,) = await _pool(request).whole({"kind": "gallery"}, GALLERY_LIMIT)
+    (gallery,) = await _whole(request, {"kind": "gallery"}, GALLERY_LIMIT)
     rows = [row for system in gallery["systems"] for row in system["rows"]]
     refuted = sum(row["word"] == "refuted" for row in rows)
     return _html("gallery.html", rows=rows, refuted=refuted, **gallery)
@@ -215,7 +250,7 @@ async def _story(request: Request) -> Response:
     if name not in REGISTRY:
         said = f"There is no published claim called {harmless(name[:60])}."
         return _html("missing.html", 404, said=said)
-    (story,) = await _pool(request).whole({"kind": "story", "name": name}, GALLERY_LIMIT)
+    (story,) = await _whole(request, {"kind": "story", "name": name}, GALLERY_LIMIT)
     return _html("story.html", story=story)
 
 

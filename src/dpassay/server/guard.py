@@ -31,13 +31,15 @@ def refusal(sentence: str, status: int = 400, **more: Any) -> Response:
 
 
 def allowed_host(given: str, bound: str) -> bool:
-    """Whether a Host header names this server by an address, or by the name that it is bound to.
+    """Whether a Host header names this server: by a loopback address, or by what it is bound to.
 
     A page from elsewhere whose name was made to resolve to this server would send that name: this detects DNS
-    rebinding.
+    rebinding. Other addresses are allowed only if the server listens on all of them.
 
     >>> [allowed_host(name, "127.0.0.1") for name in ("127.0.0.1:8765", "localhost", "[::1]:80", "evil.example:8765")]
     [True, True, True, False]
+    >>> [allowed_host("192.168.1.5:8765", bound) for bound in ("127.0.0.1", "192.168.1.5", "0.0.0.0")]
+    [False, True, True]
     """
     name, _, port = given.strip().lower().rpartition(":") if not given.endswith("]") else (given, "", "")
     if not name or not port.isdecimal():
@@ -46,10 +48,10 @@ def allowed_host(given: str, bound: str) -> bool:
     if name in ("localhost", bound.lower()):
         return True
     try:
-        ipaddress.ip_address(name)
+        address = ipaddress.ip_address(name)
     except ValueError:
         return False
-    return True
+    return address.is_loopback or bound in ("0.0.0.0", "::")
 
 
 class Guard:
@@ -96,6 +98,13 @@ class Guard:
         if len(scope["query_string"]) > MOST_QUERY:
             size = len(scope["query_string"])
             return refusal(f"The address is too long: {size:,} bytes where {MOST_QUERY:,} are read.", 414)
-        if headers.get("sec-fetch-site") == "cross-site" and scope["path"].startswith("/api/"):
+        if headers.get("sec-fetch-site") in ("cross-site", "same-site") and self._computes(scope["path"], headers):
             return refusal("Pages of other sites may link here, but not ask questions.", 403)
         return None
+
+    @staticmethod
+    def _computes(path: str, headers: Headers) -> bool:
+        """Whether a request makes the server compute. A link to the gallery that somebody follows is welcome."""
+        if path.startswith("/gallery"):
+            return headers.get("sec-fetch-user") != "?1"
+        return path.startswith("/api/") or path in ("/report", "/certificate")

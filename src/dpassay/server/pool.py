@@ -1,7 +1,8 @@
 """A bounded number of worker processes, a time limit for each question, and a cache of answers.
 
-A question that many ask at once is computed once. A client that disconnects does not stop it, unless no other client
-waits and it has not begun. A worker that takes too long is killed and replaced.
+A question that many ask at once is computed once. It is withdrawn when nobody waits for it any more. There are two lanes:
+a question starts in the fast one, unless it is known to be slow, and is moved to the slow one if it takes longer than
+`PATIENCE`. So slow questions never keep fast ones waiting. A worker that takes too long is killed and replaced.
 """
 
 from __future__ import annotations
@@ -9,18 +10,26 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 LINE = 1 << 24  # bytes of one part of an answer, at most
 REMEMBERED, MOST_BYTES = 512, 64 << 20  # answers, and bytes of them
 MOST_WAITING = 300  # questions that have not begun
+MOST_SLOW = 6  # unfinished questions of one client in the slow lane
+MOST_SHAPES = 1_000  # pipelines, apart from their numbers, that are remembered as slow
+PATIENCE = 1.0  # seconds of a question in the fast lane
+SLOW_WORKERS, NICE = 2, 10  # in the slow lane, and how much they let others go first
+ALWAYS_SLOW = frozenset({"audit", "gallery", "story", "report", "certificate"})
 START = 120.0  # seconds in which a worker must be ready
+
+Lane = Literal["fast", "slow"]
 
 
 class Failed(Exception):
@@ -46,6 +55,8 @@ class Answer:
     begun: bool = False
     done: bool = False
     followers: int = 0
+    client: str = ""
+    lane: Lane = "fast"
     news: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
 
@@ -56,11 +67,12 @@ class Answer:
 
 
 class WorkerPool:
-    """Workers that answer questions; `size` of them at a time, each with at most `limit` seconds for a question."""
+    """Workers that answer questions: `size` in the fast lane and a few in the slow one, with `limit` seconds for each."""
 
     def __init__(self, size: int | None = None, limit: float = 30.0) -> None:
         self.size, self.limit = size or max(2, min(4, os.cpu_count() or 2)), limit
-        self._idle: asyncio.Queue[Process] = asyncio.Queue()
+        self._idle: dict[Lane, asyncio.Queue[Process]] = {"fast": asyncio.Queue(), "slow": asyncio.Queue()}
+        self._slow_shapes: OrderedDict[str, None] = OrderedDict()
         self._workers: set[Process] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._answers: OrderedDict[str, Answer] = OrderedDict()
@@ -70,7 +82,9 @@ class WorkerPool:
     async def start(self) -> None:
         """Start all workers; questions wait until the first is ready."""
         for _ in range(self.size):
-            self._run(self._add_worker())
+            self._run(self._add_worker("fast"))
+        for _ in range(SLOW_WORKERS):
+            self._run(self._add_worker("slow"))
 
     async def close(self) -> None:
         """End all workers."""
@@ -81,9 +95,11 @@ class WorkerPool:
         for worker in list(self._workers):
             await self._end(worker)
 
-    async def parts(self, question: dict[str, Any], limit: float | None = None) -> AsyncIterator[dict[str, Any]]:
+    async def parts(
+        self, question: dict[str, Any], limit: float | None = None, client: str = ""
+    ) -> AsyncIterator[dict[str, Any]]:
         """The parts of an answer as they become known. Raises `Failed` if there is none."""
-        answer = self._answer(question, limit or self.limit)
+        answer = self._answer(question, limit or self.limit, client)
         answer.followers += 1
         try:
             told = 0
@@ -98,17 +114,20 @@ class WorkerPool:
                     await news.wait()
         finally:
             answer.followers -= 1
-            if not answer.followers and not answer.begun and answer.task is not None:
+            withdrawn = not answer.followers and not answer.done and (answer.lane == "slow" or not answer.begun)
+            if withdrawn and answer.task is not None:  # what runs in the fast lane ends soon by itself
                 self._forget(answer)
                 answer.task.cancel()
         if answer.failed is not None:
             raise Failed(str(answer.failed), answer.failed.status, answer.failed.at)
 
-    async def whole(self, question: dict[str, Any], limit: float | None = None) -> list[dict[str, Any]]:
+    async def whole(
+        self, question: dict[str, Any], limit: float | None = None, client: str = ""
+    ) -> list[dict[str, Any]]:
         """All parts of an answer."""
-        return [part async for part in self.parts(question, limit)]
+        return [part async for part in self.parts(question, limit, client)]
 
-    def _answer(self, question: dict[str, Any], limit: float) -> Answer:
+    def _answer(self, question: dict[str, Any], limit: float, client: str) -> Answer:
         """The answer that is cached or in progress, or one that begins now."""
         key = json.dumps(question, sort_keys=True)
         known = self._answers.get(key)
@@ -117,7 +136,10 @@ class WorkerPool:
             return known
         if sum(not one.begun for one in self._answers.values()) >= MOST_WAITING:
             raise Failed("The server is busy with other questions; please ask again in a moment.", 503)
-        answer = self._answers[key] = Answer(key)
+        slow = question["kind"] in ALWAYS_SLOW or _shape(question) in self._slow_shapes
+        if slow:
+            self._check_share(client)
+        answer = self._answers[key] = Answer(key, client=client, lane="slow" if slow else "fast")
         answer.task = self._run(self._compute(question, answer, limit))
         return answer
 
@@ -127,30 +149,56 @@ class WorkerPool:
         task.add_done_callback(self._tasks.discard)
         return task
 
+    def _check_share(self, client: str) -> None:
+        """Refuse a slow question of a client that already has many."""
+        theirs = [one for one in self._answers.values() if one.client == client and one.lane == "slow" and not one.done]
+        if len(theirs) >= MOST_SLOW:
+            raise Failed(f"You have {MOST_SLOW} unfinished questions that take long; wait for one, or leave it.", 429)
+
     async def _compute(self, question: dict[str, Any], answer: Answer, limit: float) -> None:
         """Let a worker answer; cache the answer unless it timed out."""
         answer.failed = Failed("The question was withdrawn.", 503)
-        worker = None
         try:
-            worker = await self._idle.get()
-            answer.begun, answer.failed = True, None
-            tired = await asyncio.wait_for(self._ask(worker, question, answer), limit)
-            if tired:
-                self._replace(worker)
-            else:
-                self._idle.put_nowait(worker)
-            worker = None
+            if answer.lane == "fast" and not await self._computed(question, answer, min(PATIENCE, limit)):
+                if limit <= PATIENCE:
+                    raise TimeoutError
+                self._slow_shapes[_shape(question)] = None
+                while len(self._slow_shapes) > MOST_SHAPES:
+                    self._slow_shapes.popitem(last=False)
+                self._check_share(answer.client)
+                answer.lane, answer.begun = "slow", False
+                answer.parts.clear()
+            if answer.lane == "slow" and not await self._computed(question, answer, limit):
+                raise TimeoutError
         except TimeoutError:
             said = f"This takes more than {limit:g} seconds, which is the limit here: dpassay check has none."
             answer.failed = Failed(said, 400)
+        except Failed as failed:
+            answer.failed = failed
         except (OSError, ValueError, asyncio.IncompleteReadError):
             answer.failed = Failed("The computation ended early, perhaps because it ran out of memory.", 503)
         finally:
-            if worker is not None:
-                self._replace(worker)
             answer.done = True
             self._remember(answer)
             answer.tell()
+
+    async def _computed(self, question: dict[str, Any], answer: Answer, limit: float) -> bool:
+        """Let a worker of the answer's lane compute it; False if it took longer, and the worker was replaced."""
+        lane = answer.lane
+        worker: Process | None = await self._idle[lane].get()
+        assert worker is not None
+        try:
+            answer.begun, answer.failed = True, None
+            tired = await asyncio.wait_for(self._ask(worker, question, answer), limit)
+            if not tired:
+                self._idle[lane].put_nowait(worker)
+                worker = None
+            return True
+        except TimeoutError:
+            return False
+        finally:
+            if worker is not None:
+                self._replace(worker, lane)
 
     async def _ask(self, worker: Process, question: dict[str, Any], answer: Answer) -> bool:
         """Send a question and read the answer; return whether the worker should be replaced."""
@@ -187,19 +235,20 @@ class WorkerPool:
                 break
             self._bytes -= self._answers.pop(oldest).size
 
-    def _replace(self, worker: Process) -> None:
+    def _replace(self, worker: Process, lane: Lane) -> None:
         with suppress(ProcessLookupError):
             worker.kill()
         if not self._closing:
-            self._run(self._add_worker(worker))
+            self._run(self._add_worker(lane, worker))
 
-    async def _add_worker(self, after: Process | None = None) -> None:
+    async def _add_worker(self, lane: Lane, after: Process | None = None) -> None:
         """Start a worker; it is idle as soon as it is ready."""
         if after is not None:
             await self._end(after)
         command = (sys.executable, "-W", "ignore", "-m", "dpassay.server.worker")
         threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
         environment = {**os.environ, **threads, "PYDANTIC_DISABLE_PLUGINS": "__all__"}
+        environment |= {"DPASSAY_NICE": str(NICE if lane == "slow" else 0)}
         begun = asyncio.ensure_future(
             asyncio.create_subprocess_exec(
                 *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, limit=LINE, env=environment
@@ -215,7 +264,7 @@ class WorkerPool:
         try:
             ready = await asyncio.wait_for(worker.stdout.readline(), START)
             if ready:
-                self._idle.put_nowait(worker)
+                self._idle[lane].put_nowait(worker)
                 return
         except TimeoutError:
             pass
@@ -231,3 +280,12 @@ class WorkerPool:
         with suppress(OSError, ValueError):
             await worker.communicate()
         self._workers.discard(worker)
+
+
+def _shape(question: dict[str, Any]) -> str:
+    """What is asked apart from the numbers: moving a slider of a slow pipeline gives slow questions.
+
+    >>> _shape({"kind": "glance", "asked": {"pipeline": "laplace(1e-5) | times(100)"}})
+    'glance laplace(#) | times(#)'
+    """
+    return f"{question['kind']} " + re.sub(r"\d[\d.e+-]*", "#", str(question.get("asked", {}).get("pipeline", "")))

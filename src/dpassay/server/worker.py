@@ -24,6 +24,8 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a library prints must not be taken for an answer
     _limit_memory()
+    if hasattr(os, "nice"):  # not on Windows
+        os.nice(int(os.environ.get("DPASSAY_NICE", "0")))
     import scipy.special  # noqa: F401
 
     from dpassay.server.answers import answer

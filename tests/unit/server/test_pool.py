@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from dpassay.server.asked import Asked, of_claim, read
-from dpassay.server.pool import Failed, WorkerPool
+from dpassay.server.pool import MOST_SLOW, SLOW_WORKERS, Failed, WorkerPool
 from dpassay.server.worker import TIRED
+from processes import LIMIT
 
 SLOW = Asked("poisson(0.01) | clip(l2, 1) | gaussian(1) | times(100000)", {}, 4, epsilon="2", delta="1e-5")
 QUICK = Asked("query(l1, 1) | laplace(1)", epsilon="1")
@@ -42,7 +43,7 @@ def test_a_slow_question_is_ended_and_the_next_is_answered(monkeypatch: pytest.M
     said, answer, workers, remembered = asyncio.run(ask())
     assert said == "This takes more than 0.05 seconds, which is the limit here: dpassay check has none."
     assert (answer[0]["word"], remembered) == ("proven", 3)
-    assert workers == 1
+    assert workers == 1 + SLOW_WORKERS
 
 
 def test_a_worker_is_not_tired_because_its_parent_is_large() -> None:
@@ -52,6 +53,84 @@ def test_a_worker_is_not_tired_because_its_parent_is_large() -> None:
     says = "from dpassay.server.worker import _size; print(_size())"
     done = subprocess.run([sys.executable, "-c", large + starts, says], capture_output=True, text=True, check=True)
     assert 1000 < int(done.stdout) < TIRED
+
+
+def slow(number: int) -> dict[str, Any]:
+    text = f"poisson(0.01) | clip(l2, 1) | gaussian(1) | times({100_000 + number})"
+    return question(Asked(text, {}, 4, epsilon="2", delta="1e-5"), "check")
+
+
+async def until(true: Any) -> None:
+    async with asyncio.timeout(LIMIT):
+        while not true():
+            await asyncio.sleep(0.02)
+
+
+def test_slow_questions_do_not_keep_fast_ones_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpassay.server.pool.PATIENCE", 0.2)
+
+    async def ask() -> tuple[list[bool], list[str]]:
+        pool = WorkerPool(size=1, limit=LIMIT)
+        await pool.start()
+        waiting = [asyncio.create_task(pool.whole(slow(i), client=str(i))) for i in range(4)]
+        try:
+            await until(lambda: sum(one.lane == "slow" for one in pool._answers.values()) == 4)
+            (quick,) = await pool.whole(question(QUICK))
+            assert quick["word"] == "proven"
+            return [task.done() for task in waiting], [one.lane for one in pool._answers.values()]
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+            await pool.close()
+
+    done, lanes = asyncio.run(ask())
+    assert not any(done)
+    assert lanes == ["slow"] * 4 + ["fast"]
+
+
+def test_a_slow_question_is_withdrawn_when_nobody_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpassay.server.pool.PATIENCE", 0.2)
+
+    async def ask() -> None:
+        pool = WorkerPool(size=1, limit=LIMIT)
+        await pool.start()
+        first, same = (asyncio.create_task(pool.whole(slow(1))) for _ in range(2))
+        await until(lambda: any(one.lane == "slow" and one.begun for one in pool._answers.values()))
+        (answer,) = pool._answers.values()
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        assert not answer.done  # another still waits
+        same.cancel()
+        await asyncio.gather(same, return_exceptions=True)
+        await until(lambda: answer.done)
+        assert not pool._answers
+        await until(lambda: pool._idle["slow"].qsize() == SLOW_WORKERS)  # its worker was replaced
+        await pool.close()
+
+    asyncio.run(ask())
+
+
+def test_one_client_has_a_limited_share_of_the_slow_lane() -> None:
+    async def ask() -> list[str]:
+        pool = WorkerPool(size=1)  # it is not started, so all questions wait
+        kinds = [question(Asked("x", epsilon=str(i)), "audit") for i in range(MOST_SLOW + 2)]
+        waiting = [asyncio.create_task(pool.whole(one, client="a")) for one in kinds]
+        other = asyncio.create_task(pool.whole(question(Asked("y"), "audit"), client="b"))
+        quick = asyncio.create_task(pool.whole(question(QUICK), client="a"))
+        await asyncio.sleep(0.05)
+        told = [str(task.exception()) for task in waiting if task.done()]
+        assert not other.done()
+        assert not quick.done()
+        for task in (*waiting, other, quick):
+            task.cancel()
+        await asyncio.gather(*waiting, other, quick, return_exceptions=True)
+        await pool.close()
+        return told
+
+    told = asyncio.run(ask())
+    assert len(told) == 2
+    assert told[0].startswith(f"You have {MOST_SLOW} unfinished questions")
 
 
 def test_too_many_questions_are_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,13 +97,30 @@ def test_headers(served, path: str) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_other_hosts_and_other_sites_are_refused(served) -> None:  # type: ignore[no-untyped-def]
-    for host in ("evil.example", "evil.example:8765", "127.0.0.1.evil.example", "localhost.evil.example", ""):
+    elsewhere = ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "192.168.1.5:8765", "[fe80::1]")
+    for host in (*elsewhere, "evil.example:8765", "0.0.0.0:8765"):
         answer = served.get(f"api/glance?{LAPLACE}", headers={"Host": host})
         assert answer.status_code in (400, 403), host
     for host in ("localhost:1", "127.0.0.1", "[::1]:8765"):
         assert served.get("", headers={"Host": host}).status_code == 200, host
-    assert served.get(f"api/glance?{LAPLACE}", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
     assert httpx.post(f"{served.address}api/glance?{LAPLACE}", content=b"x", timeout=60).status_code == 405
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])  # another port of this machine is the same site
+@pytest.mark.parametrize("path", ["api/glance", "api/check", "api/audit", "report", "certificate", "gallery/adept"])
+def test_other_sites_cannot_make_the_server_compute(served, path: str, site: str) -> None:  # type: ignore[no-untyped-def]
+    headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"}
+    assert served.get(path, LAPLACE, headers=headers).status_code == 403
+    assert served.get("", headers=headers).status_code == 200  # the page itself computes nothing
+    followed = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-User": "?1"}
+    assert served.get(path, LAPLACE, headers=followed).status_code == (200 if path.startswith("gallery") else 403)
+
+
+def test_an_audit_without_runs_says_why(served) -> None:  # type: ignore[no-untyped-def]
+    asked = {"pipeline": "clip(l2, 1) | laplace(2)", "dim": "20000", "epsilon": "1"}
+    answer = served.get("api/audit", urlencode(asked))
+    *_, last = [json.loads(line) for line in answer.text.splitlines()]
+    assert last.get("runs", 0) > 0 or "error" in last, answer.text
 
 
 # ── What is wrong gets a sentence ───────────────────────────────────────────────────────────────
