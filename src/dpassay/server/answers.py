@@ -156,6 +156,9 @@ def audit_parts(asked: Asked) -> Parts:
             said = game.runs
             best = max(best, bound(game, question.hypothesis, ALPHA, False))
             yield _counted(searched, game, best, claimed_at)
+    if not game.runs:
+        used = f"the search for a pair of inputs used all {searched:,} runs" if searched else "no run was made"
+        raise InputError(f"there is no result: {used} that this dimension allows here; dpassay audit has no such limit")
     best = max(best, bound(game, question.hypothesis, ALPHA, False))
     yield {**_counted(searched, game, best, claimed_at), "last": True}
 
@@ -163,7 +166,8 @@ def audit_parts(asked: Asked) -> Parts:
 def _counted(searched: int, game: Any, best: float, claimed_at: float) -> dict[str, Any]:
     right, wrong, _ = game.totals()
     counts = {"runs": searched + game.runs, "right": right, "wrong": wrong}
-    return {**counts, "bound": _number(best), "refuted": best > claimed_at, "alpha": ALPHA}
+    why = "" if right + wrong else "In no run did the output favor one input enough for a guess."
+    return {**counts, "bound": _number(best), "refuted": best > claimed_at, "alpha": ALPHA, "why": why}
 
 
 def gallery_parts() -> Parts:

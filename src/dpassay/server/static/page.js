@@ -331,7 +331,7 @@ $("run").addEventListener("click", async () => {
 async function look(data) {
   if (data.error) return noSanity(data.error);
   looks.push(data);
-  const said = !data.last ? "" : data.refuted ? "That refutes the claim." : "That does not refute the claim, which proves nothing.";
+  const said = !data.last ? "" : data.refuted ? "That refutes the claim." : `${data.why} That does not refute the claim; it does not prove it either.`.trim();
   sanity(looks, face.claimed, said);
   await new Promise((resolve) => setTimeout(resolve, 40)); // so that one can watch
 }
