@@ -146,7 +146,7 @@ def _subject(journal: Journal, mechanism: Any) -> Mechanism:
                 raise InputError("the audit was of a trained model; give its folder again: --model DIR")
             named = next((f"{option} {shlex.quote(asked[key])}" for key, option in options.items() if key in asked), "")
             how = f"give it again: {named}" if named else "give it again: dpassay.audit.replay.replay(file, mechanism)"
-            raise InputError(f"the audit was of something that this file must not start by itself; {how}")
+            raise InputError(f"verify never starts code that a file names; {how}")
         try:
             return parse(asked["pipeline"], int(asked["dim"]), {})
         except (KeyError, ValueError) as error:

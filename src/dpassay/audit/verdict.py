@@ -124,7 +124,7 @@ def _after(state: AuditState) -> str:
     """When the claim was refuted, if runs were made after that."""
     if not 0 < state.refuted_after < state.game.runs:
         return ""
-    return f"; it took {state.refuted_after:,} runs to refute the claim, and the others show how wrong it is"
+    return f"; the claim was refuted after {state.refuted_after:,} runs, and the others tighten the lower bound"
 
 
 def _why_refuted(question: Question, state: AuditState, lower: float) -> str:

@@ -75,7 +75,7 @@ Release = Annotated[
     str | None,
     typer.Option("--mechanism", help="For an ADePT --model: gaussian, l1, sqrt-n, k-norm, vmf or adept-as-published."),
 ]
-Plan = Annotated[bool, typer.Option("--plan", help="Print how many runs are needed, and stop.")]
+Plan = Annotated[bool, typer.Option("--plan", help="Show how many runs are needed, and exit.")]
 
 
 def audit_options(command: Callable[..., None]) -> Callable[..., None]:

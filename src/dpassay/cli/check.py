@@ -116,7 +116,7 @@ def check(
     subjects = sum(given is not None for given in (name, pipeline, python))
     if subjects != 1 and not (subjects == 0 and model is not None):  # a rewriter states its own claim
         raise InputError(
-            "give the name of a published claim, a mechanism with --pipeline, or an object with --python; not both"
+            "specify exactly one of: a published claim, --pipeline or --python"
         )
     check_stages(pipeline, "check")
     check_writable(certificate, html)
@@ -181,8 +181,8 @@ def _object(path: str) -> Any:
         if adapted(found) is not None:
             return load_subject(path)
     raise InputError(
-        f"{path} is a {type(found).__name__}, whose formula dpassay cannot read (docs/adapters.md lists what it "
-        f"can); run it instead: dpassay trace --python {path} --pair '[X, Y]' --epsilon 1, or dpassay audit likewise"
+        f"{path} is of type {type(found).__name__}; dpassay cannot derive a formula from it (docs/adapters.md lists "
+        f"what it reads); run it instead: dpassay trace --python {path} --pair '[X, Y]' --epsilon 1, or dpassay audit likewise"
     )
 
 

@@ -61,8 +61,8 @@ Relation = Annotated[
         autocompletion=complete_neighbours,
     ),
 ]
-People = Annotated[int | None, typer.Option(help="Number of people in the data: delta must be far below 1 over it.")]
-Page = Annotated[Path | None, typer.Option("--html", help="Write a self-contained page for a reader without the tool.")]
+People = Annotated[int | None, typer.Option(help="Number of people in the data; warns unless delta is well below 1/N.")]
+Page = Annotated[Path | None, typer.Option("--html", help="Write a self-contained HTML report.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON on stdout.")]
 RequireDecision = Annotated[bool, typer.Option("--require-decision", help="Exit with code 3 if the verdict is open.")]
 Python = Annotated[

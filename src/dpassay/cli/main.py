@@ -95,7 +95,7 @@ def _fail(error: DpassayError, code: int) -> None:
 
 @app.callback(invoke_without_command=True)
 def version(
-    show: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
+    show: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
 ) -> None:
     """Is that epsilon real? Exact, re-checkable verdicts on differential-privacy claims."""
     if show:

@@ -71,7 +71,7 @@ def packages(
     if record and not run:
         raise InputError("--record keeps what --run finds: give both")
     if (envs is not None or python is not None) and not run:
-        raise InputError("--envs and --python say where --run works: give --run too")
+        raise InputError("--envs and --python require --run")
     check_writable(html, pages)
     records = read_records(FOLDER if folder is None else folder)
     place = RECORDED if folder is None else folder / RECORDED.name

@@ -52,7 +52,7 @@ def specification(
     from dpassay.text.rewriters.catalogue import Specification
 
     if (model is None) == (python is None):
-        raise InputError("say which rewriter, once: --model NAME or FOLDER, or --python package.module:name")
+        raise InputError("specify one rewriter: --model NAME or FOLDER, or --python package.module:name")
     if python is not None and ":" not in python:
         raise InputError(f"give package.module:name, such as mine.rewriters:shuffle; got {python!r}")
     more: dict[str, Any] = {"mechanism": mechanism}

@@ -39,7 +39,7 @@ def serve(host: Host = "127.0.0.1", port: Port = 8765, open_page: Open = True) -
             "is no password. Without --host only this machine can.",
             file=sys.stderr,
         )
-    print(f"dpassay serves {address} (Ctrl-C ends it)", file=sys.stderr, flush=True)
+    print(f"Serving at {address} (press Ctrl-C to stop)", file=sys.stderr, flush=True)
     import uvicorn
 
     from dpassay.server.app import make_app

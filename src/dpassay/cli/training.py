@@ -51,7 +51,7 @@ def audit_training(
     as_json: AsJson = False,
     require_decision: Annotated[bool, typer.Option("--require-decision", help="Exit with code 3 if open.")] = False,
 ) -> None:
-    """Audit the guarantee of a training run with canaries: units included in the training data, each by a fair coin.
+    """Audit the guarantee of a training run with canaries: artificial units, each included with probability ½.
 
     A score is anything that tends to be higher for canaries that were included: minus the loss, or the inner product
     of the weights with the canary's own direction. The canaries' coins must be independent; the guesses need not be.

@@ -110,8 +110,8 @@ def utility(
 
     Texts are rewritten by each rewriter at each epsilon. Classifiers for their labels are trained on the rewritten
     texts and tested on original and on rewritten ones; BLEU, chrF and the similarity of sentence vectors show how close
-    the rewritten test texts are to the original ones. Next to it stands how often an attacker finds out which of some
-    texts was rewritten. The randomness is numpy's: this is a measurement, not a release.
+    the rewritten test texts are to the original ones. The report also shows how often an attacker identifies the
+    original text. The randomness is numpy's: this is a measurement, not a release.
 
     \b
     Examples:

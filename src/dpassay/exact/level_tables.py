@@ -79,7 +79,7 @@ class Levels:
         return tuple(found)
 
     def _excess(self, a: int, b: int) -> float:
-        """By which part rounding to one of two levels raises the cost of a shift between them, at most."""
+        """Upper bound on the relative increase of a shift's cost by rounding to one of two levels."""
         alone = (b - a) ** 2 / 4 * (1 + b * self.step / 2) * math.exp((b - a) * self.step)
         apart = b**2 - a**2
         bend = self.step / (4 * a) + min(1 / (6 * self.smooth), 1 / (2 * a**2))
@@ -88,7 +88,7 @@ class Levels:
 
     @cached_property
     def premium(self) -> float:
-        """By which part rounding raises the cost of a vector, at most, if coordinates are not counted."""
+        """Upper bound on the relative increase of a vector's cost by rounding, if coordinates are not counted."""
         return max(self._excess(a, b) for a, b in pairwise(self.levels))
 
     def paid(self, level: int) -> int:
@@ -168,7 +168,7 @@ def few_and_many(norm: float, dim: int, epsilon: float) -> tuple[float, float]:
 
 
 def _small(norm: float, steps: int, dim: int, price: int) -> int:
-    """Up to how many steps shifts are taken for Gaussian: what this adds to the variance, about, is to be least."""
+    """Number of steps up to which shifts are approximated as Gaussian, chosen to minimize the added variance."""
 
     def added(small: int) -> float:
         wide, smooth = steps**2, _smooth(small)

@@ -239,7 +239,7 @@ def _laplace(task: _Task) -> _Proposal:
     # At δ > 0 not every region has a known dominating pair; without one, no pair shows that less noise is too little.
     sharp = inner.exact_delta == 0 or (task.outputs.exact and dominating_pair_is_known(Laplace(scale), region))
     weaker = task.with_noise(Additive(Laplace(scale * LESS))) if sharp else None
-    return _Proposal(repair, "The least Laplace noise that keeps the claim.", weaker)
+    return _Proposal(repair, "The least Laplace noise that satisfies the claim.", weaker)
 
 
 def _sharper_clip(task: _Task, most: float) -> Iterable[_Proposal]:
@@ -271,7 +271,7 @@ def _radial(task: _Task) -> Iterable[_Proposal]:
     what = f"radial noise in {noise.norm}"
     repair = Repair(f"Enough {what}; less may do.", task.with_noise(noise), task.guarantee, noise.deviation(region.dim))
     weaker = task.with_noise(replace(noise, scale=noise.scale * LESS))
-    yield _Proposal(repair, f"The least {what} that keeps the claim.", weaker)
+    yield _Proposal(repair, f"The least {what} that satisfies the claim.", weaker)
 
 
 def _gaussian(task: _Task) -> _Proposal:
@@ -283,7 +283,7 @@ def _gaussian(task: _Task) -> _Proposal:
     repair = Repair(advice, task.with_noise(Additive(Gaussian(sigma))), guarantee, middle(sigma))
     sharp = task.outputs.exact and not isinstance(task.guarantee, PureDP)
     weaker = task.with_noise(Additive(Gaussian(sigma * LESS))) if sharp else None
-    return _Proposal(repair, "The least Gaussian noise that keeps the claim.", weaker)
+    return _Proposal(repair, "The least Gaussian noise that satisfies the claim.", weaker)
 
 
 def _laplace_scale(region: Region, guarantee: EpsilonDelta) -> Number:
@@ -332,7 +332,7 @@ def _discrete(task: _Task) -> Iterable[_Proposal]:
     kind = "symmetric flipping" if isinstance(stage, BitNoise) else "flipping"
     repair = Repair(f"Enough {kind}; less may do.", task.with_noise(flip(loss)), task.guarantee)
     digits = "" if inner.exact_delta == 0 else ", to three digits"
-    least = f"The least {kind} that keeps the claim{digits}."
+    least = f"The least {kind} that satisfies the claim{digits}."
     return [_Proposal(repair, least, task.with_noise(flip(loss * MORE)))]
 
 
@@ -349,7 +349,7 @@ def _choose(task: _Task) -> Iterable[_Proposal]:
     if isinstance(stage, NoisyMax | GumbelMax):
         enough, less = "A scale that is large enough; a smaller one may do.", "The smallest scale"
     repair = Repair(enough, task.with_noise(stage.at_rate(rate)), task.guarantee)
-    least = f"{less} that keeps the claim, to three digits: the least noise of this kind."
+    least = f"{less} that satisfies the claim, to three digits: the least noise of this kind."
     return [_Proposal(repair, least, task.with_noise(stage.at_rate(rate * MORE)))]
 
 
@@ -363,7 +363,7 @@ def _directions(task: _Task, stage: Direction) -> Iterable[_Proposal]:
         "A kappa that is small enough; a larger one may do.", task.with_noise(replace(stage, kappa=_below(kappa)))
     )
     digits = "" if inner.exact_delta == 0 else ", to three digits"
-    least = f"The largest kappa that keeps the claim{digits}: the least noise of this kind."
+    least = f"The largest kappa that satisfies the claim{digits}: the least noise of this kind."
     weaker = task.with_noise(replace(stage, kappa=_below(kappa * MORE)))
     return [_Proposal(replace(repair, guarantee=task.guarantee), least, weaker)]
 

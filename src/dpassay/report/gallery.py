@@ -117,7 +117,7 @@ def summary(verdicts: Verdicts) -> str:
     refuted = sum(verdict.word == "refuted" for _, verdict in verdicts)
     line = f"{len(verdicts)} claim{'' if len(verdicts) == 1 else 's'}, {refuted} refuted."
     if any(math.isinf(v.value.lower) and 0 < v.least_delta < 1 for _, v in verdicts):
-        line += " ∞, δ 0.8: no epsilon holds at a delta below 0.8."
+        line += " “∞, δ 0.8” means that no finite ε holds for any δ below 0.8."
     return line
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dpassay.text.measurements import Row
 
 FORMULA = (
-    "What is judged is the formula, in exact arithmetic. A program that computes it in floating point, or computes "
+    "This verdict applies to the formula in exact arithmetic. A program that computes it in floating point, or computes "
     "something else, can leak more; run it with dpassay audit."
 )
 
@@ -256,7 +256,7 @@ def _shown(verdict: Verdict, drawn: bool) -> dict[str, Any]:
         warnings.append(_error(verdict, verdict.alpha))
     some = verdict.guarantee.claimed > 0 or verdict.value.lower > 0
     held = [("δ", "ε at most"), *((f"{d:g}", outward(one.upper, 1, SHOWN)) for d, one in verdict.holds)]
-    remedies = [("mechanism", "keeps", "noise per coordinate", ""), *_repairs(verdict)]
+    remedies = [("mechanism", "satisfies", "noise per coordinate", ""), *_repairs(verdict)]
     return {
         "headline": headline(verdict),
         "meaning": meaning(verdict),
@@ -300,8 +300,8 @@ def _facts(verdict: Verdict) -> Iterator[tuple[str, str]]:
         yield "δ at every ε", f"at least {outward(verdict.least_delta, -1, SHOWN)}"
     if verdict.source:
         yield "source", verdict.source
-    yield "lower end from", _linked(verdict.value.lower_from)
-    yield "upper end from", _linked(verdict.value.upper_from)
+    yield "lower bound from", _linked(verdict.value.lower_from)
+    yield "upper bound from", _linked(verdict.value.upper_from)
 
 
 def _linked(text: str) -> Markup:
@@ -372,5 +372,5 @@ def _versions(verdict: Verdict | None) -> Iterator[tuple[str, str]]:
     if verdict is not None:
         yield from ((key, str(value)) for key, value in verdict.parameters.items())
         if verdict.seed is not None:
-            yield "seed", str(verdict.seed) + ("" if verdict.replays else ", which does not replay the outputs")
+            yield "seed", str(verdict.seed) + ("" if verdict.replays else ", which cannot replay the outputs")
             yield "runs", f"{verdict.runs:,}"

@@ -122,7 +122,7 @@ def all_pages() -> dict[str, str]:
 def _index(reports: dict[str, list[ClaimReport]]) -> Iterator[str]:
     yield "# Published claims"
     yield NOTE
-    yield "What each system claims and what is true. `dpassay gallery` prints the same, `dpassay show NAME` tells more."
+    yield "Claimed and true guarantees of each system. Run `dpassay gallery` for this table and `dpassay show NAME` for details."
     for name, own in reports.items():
         yield f"## [{SYSTEMS[name].title}]({name}.md)"
         yield markdown([(report.claim, report.verdict) for report in own])
@@ -147,7 +147,7 @@ def _chapter(report: ClaimReport) -> Iterator[str]:
     yield f"**{verdict.word.capitalize()}.** {verdict.reason}"
     if isinstance(verdict.witness, Witness):
         event = f" Event: {event_words(verdict.witness)}." if verdict.witness.event else ""
-        yield f"Witness: {describe_witness(verdict.witness)}.{event}"
+        yield f"Counterexample: {describe_witness(verdict.witness)}.{event}"
     for warning in verdict.warnings:
         yield f"> Warning: {warning}"
     if rows := grid(report):
@@ -156,7 +156,7 @@ def _chapter(report: ClaimReport) -> Iterator[str]:
     for label, value in report.beside:
         yield f"Shown beside: {label}: {value:.6g}."
     if rows := remedies(report):
-        yield "Remedies, and what they cost in noise:"
+        yield "Repairs, and the noise that each one needs:"
         yield markdown_table(rows)
     proofs = ", ".join(f"[{theorem.value}](../proofs/{theorem.value}.md)" for theorem in verdict.theorems)
     yield f"To check it: `dpassay check {claim.name}`. Rests on {proofs}."

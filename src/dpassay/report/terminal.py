@@ -96,7 +96,7 @@ def seed_words(verdict: Verdict) -> str:
     """The seed, and whether it is worth recording."""
     if verdict.replays:
         return f"seed {verdict.seed}"
-    return f"seed {verdict.seed}, which does not replay the outputs: the mechanism makes its own randomness"
+    return f"seed {verdict.seed}, which cannot replay the outputs, because the mechanism uses its own random source"
 
 
 def describe_witness(witness: Witness) -> str:

@@ -257,7 +257,7 @@ def _words(result: Result, name: str) -> str:
     if result.comparisons:
         parts += ["## Published and ours", result.compared, _compared(result.comparisons)]
     if result.found:
-        parts += ["## Found on the way", "\n".join(f"- {sentence}" for sentence in result.found)]
+        parts += ["## Additional findings", "\n".join(f"- {sentence}" for sentence in result.found)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -220,7 +220,7 @@ def _attacked_rewriter(
 
 
 def _neighbouring(texts: list[str], neighbours: Neighbours) -> list[tuple[str, str]]:
-    """Some pairs of texts that a guarantee covers, as different as they may be."""
+    """Maximally different pairs of texts that a guarantee covers."""
     from dpassay.audit.candidate_pairs import why_not_neighbours
 
     some = list(dict.fromkeys(texts))[:MOST_COMPARED]

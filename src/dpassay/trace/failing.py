@@ -69,7 +69,7 @@ def time_limited(seconds: float | None) -> Iterator[None]:
     ...     while True: pass
     Traceback (most recent call last):
     ...
-    dpassay.trace.failing.RunError: ... raised TimeLimit: it was still running after 0.01 s, the time limit
+    dpassay.trace.failing.RunError: ... raised TimeLimit: it did not finish within the time limit of 0.01 s
     """
     alarm = getattr(signal, "SIGALRM", None)
     if seconds is None or alarm is None or threading.current_thread() is not threading.main_thread():
@@ -86,7 +86,7 @@ def time_limited(seconds: float | None) -> Iterator[None]:
     try:
         yield
     except TooLong as error:
-        said = f"it was still running after {seconds:g} s, the time limit"
+        said = f"it did not finish within the time limit of {seconds:g} s"
         raise RunError("TimeLimit", said, place_of(error.__traceback__)) from None
     finally:
         running = False

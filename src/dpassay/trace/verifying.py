@@ -60,7 +60,7 @@ def replay_trace(
         raise InputError(f"{seed} is the recorded seed; a fresh run needs another one")
     if subject is None:
         how = f"--python {record.subject['path']}" if "path" in record.subject else "replay_trace(file, subject)"
-        raise InputError(f"the trace was of something that this file must not start by itself; give it again: {how}")
+        raise InputError(f"verify never starts code that a file names; name the code again: {how}")
     tracer = subject if isinstance(subject, Tracer) else Tracer(subject, record.seed, time_limit)
     if (given := described(tracer, name)) != record.subject:
         own, other = (one.get("path") or one for one in (record.subject, given))

@@ -80,7 +80,7 @@ def test_trace_needs_neither_epsilon_nor_pairs(told: Any) -> None:
     ("command", "name", "said"),
     [
         ("check", "formula", r"Lib's formula states no epsilon of its own: use check\(\.\.\., delta=1e-5\), for"),
-        ("check", "noisy", "objects_of_lib:noisy is a function, whose formula dpassay cannot read"),
+        ("check", "noisy", "objects_of_lib:noisy is of type function; dpassay cannot derive a formula"),
         ("audit", "noisy", "state the claimed epsilon: --epsilon 1"),
         ("audit", "silent", r"Lib's silent states no epsilon of its own: use check\(\.\.\., epsilon=1\)"),
         ("trace", "formula", "Lib's formula is a record or a setting, not code that could be run"),
@@ -102,7 +102,7 @@ def test_the_command_line_speaks_of_its_own_options() -> None:
 def test_two_ways_to_say_what_to_check_are_one_too_many(told: Any) -> None:
     error = told("check", "right", "--pipeline", "laplace(1)").exception
     assert isinstance(error, dpassay.InputError)
-    assert "an object with --python; not both" in str(error)
+    assert "specify exactly one of" in str(error)
 
 
 def test_a_trace_takes_the_object_itself() -> None:

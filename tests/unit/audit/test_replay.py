@@ -85,7 +85,7 @@ def test_another_mechanism_under_the_same_name_does_not_pass(saved):
 
 
 def test_what_a_file_names_is_never_started(saved):
-    with pytest.raises(InputError, match="must not start by itself; give it again: dpassay"):
+    with pytest.raises(InputError, match="never starts code that a file names; give it again: dpassay"):
         replay(saved)
     for key, option in (("command", "--command"), ("url", "--url"), ("path", "--python")):
         edited(saved, lambda d, key=key: d["asked"].update(subject={"kind": key, key: "rm -r x"}))

@@ -684,9 +684,9 @@ def test_tables_for_papers(here) -> None:  # type: ignore[no-untyped-def]
     code, out, _ = here("gallery", "--only", "adept", "--latex")
     assert code == 0
     assert out.startswith(r"\begin{tabular}{lllll}")
-    assert r"adept & 1 & 5.6569 & $\times$ refuted & clips in l2, l1 counts \\" in out
+    assert r"adept & 1 & 5.6569 & $\times$ refuted & clipped in l2, not in l1 \\" in out
     code, out, _ = here("gallery", "--only", "adept", "--markdown")
-    assert out.splitlines()[2] == "| adept | 1 | 5.6569 | ✗ refuted | clips in l2, l1 counts |"
+    assert out.splitlines()[2] == "| adept | 1 | 5.6569 | ✗ refuted | clipped in l2, not in l1 |"
 
 
 def test_show(here, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

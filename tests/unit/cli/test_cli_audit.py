@@ -111,7 +111,7 @@ def test_json_alone_on_stdout(run):
 def test_saved_verified_tampered(run, tmp_path):
     run(*NOISY, "--epsilon", "1", "--save", "a.json", code=1)
     refused = run("verify", "a.json", code=2)
-    assert "must not start by itself; give it again: --python subjects:noisy" in refused.stderr
+    assert "never starts code that a file names; give it again: --python subjects:noisy" in refused.stderr
     good = run("verify", "a.json", "--python", "subjects:noisy", "--fresh-seed", "5", code=0).stdout
     assert "with the recorded seed 0: " in good
     assert "with the fresh seed 5: " in good

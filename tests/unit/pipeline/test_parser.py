@@ -547,7 +547,7 @@ def test_what_a_pipeline_refuses_is_pointed_at(text: str, position: int, message
         ("laplace(1))", 10, "expected '|' or the end"),
         ("laplace 1", 0, "laplace needs scale: write laplace(scale)"),
         ("clop(l2, 1)", 0, "did you mean 'clip'?"),
-        ("round | sqrt(2)", 8, "unknown stage 'sqrt'; known: encode, clip,"),
+        ("round | sqrt(2)", 8, "unknown stage 'sqrt'; 'dpassay check --stages' lists all"),
         ("round | laplace(1", 15, "this '(' is never closed"),
         ("laplace((1 + 2)", 7, "this '(' is never closed"),
         ("laplace(sqrt(2)", 7, "this '(' is never closed"),

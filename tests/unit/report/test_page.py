@@ -212,7 +212,7 @@ def test_ticks_are_round_numbers_within_the_axis(low: float, wide: float) -> Non
 
 
 def test_a_page_writes_a_number_in_one_way() -> None:
-    page, rest = text_of(verdict_page(published_verdict("adept"), "x")).split("What does hold")
+    page, rest = text_of(verdict_page(published_verdict("adept"), "x")).split("What holds instead")
     assert "5.65686" in rest  # a guarantee that holds is rounded up
     assert {found for found in re.findall(r"5\.65\d*", page) if found != "5.657"} == {"5.65685"}  # 5.657 is a ratio
     assert "from 1:1 to 286:1" in page  # e^5.65685 is 286.25
@@ -264,7 +264,7 @@ def test_it_opens_in_a_browser(browser, tmp_path: Path, scheme: str) -> None:  #
     assert said == []
     assert page.inner_text("h1") == headline(check(EVIL))
     assert "<script>alert(1)</script>" in page.inner_text("h1")
-    folded = page.locator("details", has_text="What does hold")
+    folded = page.locator("details", has_text="What holds instead")
     assert not folded.locator("table").is_visible()
     folded.locator("summary").click()
     assert folded.locator("table").is_visible()

@@ -235,7 +235,7 @@ def test_a_host_that_others_can_reach_is_warned_about() -> None:
     with started(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert process.stderr.readline().startswith("warning: 0.0.0.0 can be reached from other machines")
-        assert process.stderr.readline().startswith("dpassay serves http://0.0.0.0:")
+        assert process.stderr.readline().startswith("Serving at http://0.0.0.0:")
 
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

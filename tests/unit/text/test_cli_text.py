@@ -181,7 +181,7 @@ def test_lines_stream_from_standard_input(folder):
         (("--mechanism", "gaussian", "--epsilon", "1", "--delta", "0"), "needs a delta"),
         (("--epsilon", "1", "--true-epsilon", "1"), "not both"),
         (("--set", "colour=red", "--epsilon", "1"), "there is no setting 'colour'"),
-        (("--python", "mine:own"), "say which rewriter, once"),
+        (("--python", "mine:own"), "specify one rewriter"),
         (("--mechanism", "none", "--epsilon", "1"), "there is no epsilon"),
         (("--mechanism", "none", "--resume"), "--resume needs --out"),
     ],

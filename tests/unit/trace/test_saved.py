@@ -157,7 +157,7 @@ def test_randomness_of_its_own_is_named(tmp_path: Path) -> None:
 
 def test_a_file_starts_nothing_by_itself(tmp_path: Path) -> None:
     path = saved(too_little, tmp_path)
-    with pytest.raises(InputError, match="must not start by itself"):
+    with pytest.raises(InputError, match="verify never starts code that a file names"):
         replay_trace(path)
     with pytest.raises(InputError, match="of something else"):
         replay_trace(path, enough)
@@ -176,7 +176,7 @@ def test_a_file_starts_nothing_by_itself(tmp_path: Path) -> None:
         ({"more": 1}, "is damaged: more"),
         ({"runs": "9"}, "is damaged: runs"),
         ({"hostile": 1}, "is damaged: hostile"),
-        ({"pairs": [[0.0, 1.0], [0.0, 1.0]]}, "equal inputs show nothing"),
+        ({"pairs": [[0.0, 1.0], [0.0, 1.0]]}, "equal inputs cannot be distinguished"),
         ({"inputs": [1.0, 2.0]}, "it has inputs or pairs, one of them"),
         ({"neighbours": "word"}, "neighbours are two texts"),
         ({"verdict": "open"}, "so the claim is not open"),

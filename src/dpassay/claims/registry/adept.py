@@ -16,7 +16,7 @@ SYSTEM = System(
     "scale 2C/eps on every coordinate, and is decoded to a new utterance.",
     reasoning="The proof says that two points of the ball are at most 2C apart. That is their l2 distance; Laplace "
     "noise must hide the l1 distance, which is up to 2C*sqrt(n), between the vectors with all coordinates "
-    "C/sqrt(n) and -C/sqrt(n). So n dimensions lose sqrt(n) times the claimed epsilon.",
+    "C/sqrt(n) and -C/sqrt(n). In n dimensions the true epsilon is therefore sqrt(n) times the claimed one.",
     claims=(
         Variant(
             name="adept",
@@ -24,7 +24,7 @@ SYSTEM = System(
             pipeline="encode | clip(l2, C) | laplace(2*C/eps) | decode",
             parameters={"C": 1},
             source=f"{KRISHNA}; restated as Theorem 3.1 in {EMNLP}",
-            brief="clips in l2, l1 counts",
+            brief="clipped in l2, not in l1",
             why="Two points of an l2 ball are up to 2C*sqrt(n) apart in l1, and l1 is what Laplace noise hides.",
             expected="refuted",
             caveats=("encoder-training",),

@@ -61,7 +61,7 @@ SYSTEM = System(
             pipeline=f"encode | binary(m, n) | bits(L/(1+L), 1/(1+L^3), 1/(1+L*exp({BUDGET})))",
             parameters={**BITS, "L": 1},
             source=f"{LYU}, released code",
-            brief="holds at lambda 1 alone",
+            brief="holds only at λ = 1",
             why="At L = 1 ones turn into ones with probability 1/2 and zeros with 1/(1+e^s): optimized unary "
             "encoding's probabilities, at most s per bit.",
             expected="proven",

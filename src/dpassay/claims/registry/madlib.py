@@ -85,7 +85,7 @@ SYSTEM = System(
             parameters={"least": "0.2", "largest": 3},
             metric="l2",
             source=f"{MAHALANOBIS}; its epsilon compared with Madlib's",
-            brief="little noise one way",
+            brief="too little noise one way",
             why="Along the direction of the least eigenvalue there is less noise: a unit of l2 distance is "
             "1/sqrt(least) units of the Mahalanobis distance.",
             expected="refuted",

@@ -295,6 +295,8 @@ def load(source: str | Path | dict[str, Any]) -> Certificate:
     if schema != SCHEMA:
         shown = _shown(schema) if isinstance(schema, str) else "missing"
         audit = "; a saved audit is replayed by 'dpassay verify FILE'" if shown.startswith("'dpassay/audit/") else ""
+        if shown == "missing":
+            raise InputError(f'this is not a certificate: it has no "schema" field, which would be {SCHEMA!r}')
         raise InputError(f"this is not a certificate: the schema is {shown}, not {SCHEMA!r}{audit}")
     whole = _object(_WHOLE)(data, "")
     steps, intact = [], []

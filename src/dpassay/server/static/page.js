@@ -273,12 +273,12 @@ function showRest() {
   if (rest.true_delta) text(known, "p", `The true δ at the claimed ε lies in ${rest.true_delta}.`);
   if (rest.holds.length) {
     const rows = rest.holds.map(([delta, epsilon]) => `ε ${epsilon.replace("inf", "∞")} at δ ${delta}`);
-    text(known, "p", `What does hold: ${rows.join("; ")}.`);
+    text(known, "p", `What holds instead: ${rows.join("; ")}.`);
   }
   text(known, "p", `Rests on ${rest.theorems.join(", ")}.`, "soft");
   for (const warning of rest.warnings) text(known, "p", warning, "warning");
   if (rest.witness) {
-    const witness = card(box, "Witness");
+    const witness = card(box, "Counterexample");
     text(witness, "p", rest.witness.pair);
     if (rest.witness.event) text(witness, "p", rest.witness.event);
   }

@@ -95,8 +95,8 @@ function curve(data) {
     const upto = end < 0 ? values.length : end + 1;
     return [data.x.slice(0, upto), values.slice(0, upto)];
   };
-  const ends = data.points.length ? " Bars: both certified ends." : " From a grid: a picture, not a bound.";
-  const caption = `δ for the worst pair that is known, and the probability of a loss above ε, which is never smaller and is often taken for δ.${ends} ${data.note}`.trim();
+  const ends = data.points.length ? " The bars show certified bounds." : " Computed on a grid; approximate, not a certified bound.";
+  const caption = `δ for the worst pair that is known, and the probability of a loss above ε, which is never smaller and is often mistaken for δ.${ends} ${data.note}`.trim();
   const plot = new Plot({ x: [0, data.x.at(-1)], y: [low, 1], logY: true, xLabel: "ε", yLabel: "δ", title: caption });
   if (data.tail) plot.line(...keep(data.tail), "tail");
   plot.line(...keep(data.pair), "first");
