@@ -106,7 +106,7 @@ EMNLP = (
         "neighbours, central and local DP",
         "dpassay check --stages",
         "definitions",
-        "[concepts](concepts.md#neighbours)",
+        "[concepts](concepts.md#neighbors)",
     ),
     _claim("§2", "the exact average length leaks by differencing", "average-length-raw", "breached"),
     _claim(

@@ -97,7 +97,14 @@ def test_headers(served, path: str) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_other_hosts_and_other_sites_are_refused(served) -> None:  # type: ignore[no-untyped-def]
-    elsewhere = ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "192.168.1.5:8765", "[fe80::1]")
+    elsewhere = (
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+        "",
+        "192.168.1.5:8765",
+        "[fe80::1]",
+    )
     for host in (*elsewhere, "evil.example:8765", "0.0.0.0:8765"):
         answer = served.get(f"api/glance?{LAPLACE}", headers={"Host": host})
         assert answer.status_code in (400, 403), host
