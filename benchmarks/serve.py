@@ -1,8 +1,8 @@
 """How long users of `dpassay serve` wait while others ask slow questions.
 
-20 users move a slider; two of them have pipelines that take seconds for each question. The limit is on the other 18:
-95% of their answers come within 0.5 s. Every user asks again about two seconds after an answer: it takes 0.13 s
-of processor time, so that more would be beyond two cores even without the slow users. A slow user leaves a question that
+20 users move a slider; two of them have pipelines that take seconds for each question. The limit is on the
+other 18: 95% of their answers come within 0.5 s. Every user asks again about two seconds after an answer, which takes
+0.13 s of processor time: more would be beyond two cores even without the slow users. A slow user leaves a question that
 is not answered within 2 seconds, as the page does when the slider moves on.
 
     python benchmarks/serve.py [SECONDS]

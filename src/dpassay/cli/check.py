@@ -115,9 +115,7 @@ def check(
         return
     subjects = sum(given is not None for given in (name, pipeline, python))
     if subjects != 1 and not (subjects == 0 and model is not None):  # a rewriter states its own claim
-        raise InputError(
-            "specify exactly one of: a published claim, --pipeline or --python"
-        )
+        raise InputError("specify exactly one of: a published claim, --pipeline or --python")
     check_stages(pipeline, "check")
     check_writable(certificate, html)
     reports = Reports(sarif, junit, annotations)
@@ -182,7 +180,8 @@ def _object(path: str) -> Any:
             return load_subject(path)
     raise InputError(
         f"{path} is of type {type(found).__name__}; dpassay cannot derive a formula from it (docs/adapters.md lists "
-        f"what it reads); run it instead: dpassay trace --python {path} --pair '[X, Y]' --epsilon 1, or dpassay audit likewise"
+        f"what it reads); run it instead: dpassay trace --python {path} --pair '[X, Y]' --epsilon 1, or dpassay audit "
+        "likewise"
     )
 
 

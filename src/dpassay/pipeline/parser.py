@@ -209,7 +209,9 @@ class _Parser:
             self.fail(f"expected a stage such as clip(l2, 1), got {token.text!r}")
         name = _ALIASES.get(token.text, token.text)
         if name not in STAGES:
-            self.fail(f"unknown stage {name!r}{_suggest(name, STAGES) or ';'} 'dpassay check --stages' lists all of them")
+            self.fail(
+                f"unknown stage {name!r}{_suggest(name, STAGES) or ';'} 'dpassay check --stages' lists all of them"
+            )
         self.index += 1
         (syntax, build), opening = STAGES[name], self.take("(")
         given = self.arguments(syntax, opening) if opening else {}

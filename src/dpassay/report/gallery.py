@@ -227,7 +227,7 @@ def _draw(figure: Any, shown: Verdicts, palette: Palette) -> None:
 
 # Colour-blind readers can distinguish the verdicts, also by their shapes.
 _MARKS = {"proven": "o", "refuted": "X", "open": "D"}
-_CLAIMED = {"marker": "o", "markersize": 7, "linestyle": "none"}
+_CLAIMED: dict[str, Any] = {"marker": "o", "markersize": 7, "linestyle": "none"}
 
 
 def _row(axis: Any, row: int, verdict: Verdict, right: float, palette: Palette) -> None:

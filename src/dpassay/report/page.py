@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from dpassay.text.measurements import Row
 
 FORMULA = (
-    "This verdict applies to the formula in exact arithmetic. A program that computes it in floating point, or computes "
-    "something else, can leak more; run it with dpassay audit."
+    "This verdict applies to the formula in exact arithmetic. A program that computes it in floating point, or "
+    "computes something else, can leak more; run it with dpassay audit."
 )
 
 
@@ -107,7 +107,7 @@ class Scale:
     >>> scale.place(0.1), scale.place(10), scale.place(math.inf)
     (0.0, 46.0, 100.0)
     >>> [text for _, text in scale.ticks]
-    ['0.1', '1', '10', '100', '1000', '⫽', '∞']
+    ['0.1', '1', '10', '100', '1000', '//', '∞']
     """
 
     low: int
@@ -132,7 +132,7 @@ class Scale:
     def ticks(self) -> list[tuple[float, str]]:
         """Powers of ten and infinity, with their positions."""
         powers = svg.whole_ticks(self.low, self.high)
-        return [*((self.place(10.0**k), svg.power(10.0**k)) for k in powers), (BEYOND, "⫽"), (100.0, "∞")]
+        return [*((self.place(10.0**k), svg.power(10.0**k)) for k in powers), (BEYOND, "//"), (100.0, "∞")]
 
 
 def _released() -> list[dict[str, Any]]:
@@ -290,12 +290,12 @@ def _axis(verdict: Verdict) -> Markup:
 
 def _facts(verdict: Verdict) -> Iterator[tuple[str, str]]:
     yield "mechanism", verdict.subject
-    yield "claimed", str(verdict.guarantee)
+    yield "claimed", typeset(str(verdict.guarantee))
     yield "between", str(verdict.neighbours)
-    at = f" at δ {verdict.guarantee.delta:g}" if verdict.guarantee.delta else verdict.guarantee.unit
-    yield f"true {LETTERS[verdict.guarantee.parameter]}", f"{shown(verdict.value)}{at}"
+    at = f" at δ = {verdict.guarantee.delta:g}" if verdict.guarantee.delta else verdict.guarantee.unit
+    yield f"true {LETTERS[verdict.guarantee.parameter]}", typeset(f"{shown(verdict.value)}{at}")
     if verdict.delta is not None:
-        yield "true δ", f"{shown(verdict.delta)} at ε {as_written(verdict.guarantee.value)}"
+        yield "true δ", typeset(f"{shown(verdict.delta)} at ε = {as_written(verdict.guarantee.value)}")
     if 0 < verdict.least_delta < 1:
         yield "δ at every ε", f"at least {outward(verdict.least_delta, -1, SHOWN)}"
     if verdict.source:

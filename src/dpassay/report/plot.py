@@ -68,9 +68,9 @@ def _draw(figure: Figure, verdict: Verdict, drawn: list[tuple[float, float]], to
         deltas = np.maximum(found.delta(epsilons, profile.mu), LEAST / 10)
         axes.plot(epsilons, deltas, color=LIGHT.of(verdict.word), linewidth=1.6, label="worst known pair (on a grid)")
     if isinstance(guarantee, PureDP | ApproxDP):
-        mark = {"markersize": 6, "markerfacecolor": LIGHT.paper, "markeredgecolor": LIGHT.ink, "clip_on": False}
+        mark: dict[str, Any] = {"markersize": 6, "markerfacecolor": LIGHT.paper, "markeredgecolor": LIGHT.ink}
         at = max(guarantee.delta, LEAST)
-        axes.plot(guarantee.claimed, at, "o", **mark, zorder=5, label=typeset(f"claimed: {guarantee}"))
+        axes.plot(guarantee.claimed, at, "o", **mark, clip_on=False, zorder=5, label=typeset(f"claimed: {guarantee}"))
     axes.set(yscale="log", ylim=(LEAST, 2), xlim=(0, top), xlabel="ε", ylabel="δ(ε)")
     axes.spines[["right", "top"]].set_visible(False)
     axes.grid(color=LIGHT.rule, linewidth=0.5)

@@ -122,7 +122,8 @@ def all_pages() -> dict[str, str]:
 def _index(reports: dict[str, list[ClaimReport]]) -> Iterator[str]:
     yield "# Published claims"
     yield NOTE
-    yield "Claimed and true guarantees of each system. Run `dpassay gallery` for this table and `dpassay show NAME` for details."
+    more = "Run `dpassay gallery` for this table and `dpassay show NAME` for details."
+    yield f"Claimed and true guarantees of each system. {more}"
     for name, own in reports.items():
         yield f"## [{SYSTEMS[name].title}]({name}.md)"
         yield markdown([(report.claim, report.verdict) for report in own])

@@ -1,8 +1,8 @@
 """A bounded number of worker processes, a time limit for each question, and a cache of answers.
 
 A question that many ask at once is computed once. It is withdrawn when nobody waits for it any more. There are two
-lanes: a question starts in the fast one, unless it is known to be slow, and is moved to the slow one if it takes longer than
-`PATIENCE`. So slow questions never keep fast ones waiting. A worker that takes too long is killed and replaced.
+lanes: a question starts in the fast one, unless it is known to be slow, and is moved to the slow one if it takes longer
+than `PATIENCE`. So slow questions never keep fast ones waiting. A worker that takes too long is killed and replaced.
 """
 
 from __future__ import annotations

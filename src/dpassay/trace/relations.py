@@ -20,13 +20,17 @@ def check_different(inputs: Sequence[Any], pairs: Sequence[tuple[Any, Any]]) -> 
     >>> check_different([], [(1, 1)])
     Traceback (most recent call last):
     ...
-    dpassay.errors.InputError: both inputs of a pair are 1: two equal inputs cannot be distinguished; give two different ones
+    dpassay.errors.InputError: both inputs of a pair are 1: equal inputs cannot be distinguished; give two different ones
     """
     for x, y in pairs:
         if same(x, y):
-            raise InputError(f"both inputs of a pair are {shown(x)}: two equal inputs cannot be distinguished; give two different ones")
+            raise InputError(
+                f"both inputs of a pair are {shown(x)}: equal inputs cannot be distinguished; give two different ones"
+            )
     if not pairs and len(inputs) > 1 and all(same(inputs[0], x) for x in inputs[1:]):
-        raise InputError(f"all inputs are {shown(inputs[0])}: equal inputs cannot be distinguished; give different ones")
+        raise InputError(
+            f"all inputs are {shown(inputs[0])}: equal inputs cannot be distinguished; give different ones"
+        )
 
 
 def stated_relation(
