@@ -289,7 +289,7 @@ def _axis(verdict: Verdict) -> Markup:
 
 
 def _facts(verdict: Verdict) -> Iterator[tuple[str, str]]:
-    yield "mechanism", verdict.subject
+    yield "mechanism", Markup("<code>{}</code>").format(harmless(verdict.subject))
     yield "claimed", typeset(str(verdict.guarantee))
     yield "between", str(verdict.neighbours)
     at = f" at δ = {verdict.guarantee.delta:g}" if verdict.guarantee.delta else verdict.guarantee.unit

@@ -20,12 +20,12 @@ def check_different(inputs: Sequence[Any], pairs: Sequence[tuple[Any, Any]]) -> 
     >>> check_different([], [(1, 1)])
     Traceback (most recent call last):
     ...
-    dpassay.errors.InputError: both inputs of a pair are 1: equal inputs cannot be distinguished; give two different ones
+    dpassay.errors.InputError: both inputs of a pair are 1: equal inputs cannot be distinguished; give different ones
     """
     for x, y in pairs:
         if same(x, y):
             raise InputError(
-                f"both inputs of a pair are {shown(x)}: equal inputs cannot be distinguished; give two different ones"
+                f"both inputs of a pair are {shown(x)}: equal inputs cannot be distinguished; give different ones"
             )
     if not pairs and len(inputs) > 1 and all(same(inputs[0], x) for x in inputs[1:]):
         raise InputError(
