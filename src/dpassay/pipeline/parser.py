@@ -209,9 +209,7 @@ class _Parser:
             self.fail(f"expected a stage such as clip(l2, 1), got {token.text!r}")
         name = _ALIASES.get(token.text, token.text)
         if name not in STAGES:
-            self.fail(
-                f"unknown stage {name!r}{_suggest(name, STAGES) or ';'} 'dpassay check --stages' lists all of them"
-            )
+            self.fail(f"unknown stage {name!r}{_suggest(name, STAGES) or ';'} 'dpassay check --stages' lists all")
         self.index += 1
         (syntax, build), opening = STAGES[name], self.take("(")
         given = self.arguments(syntax, opening) if opening else {}
@@ -341,7 +339,7 @@ def parse(text: str, dim: int | None = None, values: Mapping[str, Any] | None = 
     parser = _Parser(text, {"pi": _PI, **given, **({"dim": min(dims)} if dims else {})})
     calls = parser.pipeline()
     if unused := sorted(set(given) - parser.used - set(_CLAIMED)):
-        near = "".join(_suggest(name, {*parser.used, *_CLAIMED}) for name in unused[:1])
+        near = _suggest(unused[0], _CLAIMED)
         raise InputError(f"given as parameters, but never used in the pipeline: {', '.join(unused)}{near}")
     pipeline = _assemble(text, calls, min(dims, default=1))
     if not dims and _needs_dimension(pipeline):
