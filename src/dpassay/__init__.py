@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dpassay.pipeline.mechanism import Mechanism
     from dpassay.pipeline.parser import parse
     from dpassay.pipeline.pipeline import Pipeline
+    from dpassay.scan.session import scan
     from dpassay.testing.assertion import assert_dp
     from dpassay.testing.trace_assertion import assert_trace
     from dpassay.trace.session import trace
@@ -56,8 +57,8 @@ _HOMES = {
     "testing.assertion": ("assert_dp",),
     "testing.trace_assertion": ("assert_trace",),
 }
-# Modules that are public themselves; three of them can be called, or asked for a claim.
-_MODULES = {"audit": "audit", "calibrate": "exact.calibrate", "claims": "claims", "trace": "trace"}
+# Modules that are public themselves; four of them can be called, or asked for a claim.
+_MODULES = {"audit": "audit", "calibrate": "exact.calibrate", "claims": "claims", "scan": "scan", "trace": "trace"}
 
 __all__ = [
     "GDP",
@@ -93,6 +94,7 @@ __all__ = [
     "parse",
     "read_claim",
     "save",
+    "scan",
     "trace",
     "verify",
 ]

@@ -27,6 +27,7 @@ ORDER = [
     "trace",
     "api",
     "packages",
+    "scan",
     "text",
     "training",
     "testing",

@@ -69,6 +69,7 @@ GROUPS = {
         "check": "check:check",
         "audit": "audit:audit",
         "trace": "trace:trace",
+        "scan": "scan:scan",
         "verify": "verify:verify",
         "audit-training": "training:audit_training",
         "serve": "serve:serve",

@@ -40,6 +40,7 @@ from dpassay.report.typeset import typeset
 from dpassay.trace.result import TraceResult
 
 if TYPE_CHECKING:
+    from dpassay.scan.findings import Scan
     from dpassay.text.measurements import Row
 
 FORMULA = (
@@ -83,6 +84,15 @@ def trace_page(result: TraceResult, command: str) -> str:
     """The page of one trace: the sentence, the lines of code, and what was drawn."""
     title = f"{result.verdict.name}: {result.verdict.word}"
     return _page("trace.html", title, command, shown=trace_shown(result))
+
+
+def scan_page(scan: "Scan", summary: str, command: str) -> str:
+    """The page of a scan: its mechanisms, and each finding with its fix."""
+    from dpassay.report.scan import found_words
+    from dpassay.scan.rules import RULES
+
+    title = f"Scan of {scan.subject}"
+    return _page("scan.html", title, command, scan=scan, summary=summary, words=found_words, rules=RULES)
 
 
 def gallery_page(verdicts: Sequence[tuple[Any, Verdict]], command: str) -> str:

@@ -9,6 +9,7 @@ import re
 from functools import cache
 from pathlib import Path
 
+from dpassay.scan.rules import RULES as SCAN_RULES
 from dpassay.trace.rules import HOSTILE_RULES
 from dpassay.trace.rules import RULES as TRACE_RULES
 
@@ -19,7 +20,8 @@ VERDICT_RULES: dict[str, str] = {
     "claim-unreadable": "the claim's file cannot be read, or says something that is not allowed",
     "mechanism-failed": "the mechanism itself failed, so nothing could be judged",
 }
-RULES: dict[str, str] = {**VERDICT_RULES, **TRACE_RULES, **HOSTILE_RULES}
+READING_RULES: dict[str, str] = {name: one.meaning for name, one in SCAN_RULES.items() if name not in TRACE_RULES}
+RULES: dict[str, str] = {**VERDICT_RULES, **TRACE_RULES, **HOSTILE_RULES, **READING_RULES}
 
 
 HERE = Path(__file__).parent
