@@ -245,6 +245,8 @@ def function_of(name: str, args: list[Value], owner: Value | None) -> Value:
         return _same(last, first, given)
     if last in ("clip", "clamp", "clamp_", "clip_by_value", "clip_"):
         return first.marked(CLIPPED) if not any(one.has(RAW) for one in given[1:]) else first.marked(RAW)
+    if last in ("eye", "ones", "identity", "ones_like"):
+        return Value((Term(),), frozenset({ARRAY}))
     if last in FRESH:
         return Value(
             marks=frozenset({ARRAY}) if last not in ("range", "print", "isinstance", "hasattr") else frozenset()

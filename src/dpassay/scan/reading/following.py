@@ -110,7 +110,7 @@ class Following(Expressions):
         if isinstance(base.refers, Draw) and name in ("sample", "rsample", "rvs", "sample_n"):
             return self.draw_again(node, base, args, words, frame)
         certain = GENERATOR in base.marks or (not base.has(RAW, NOISY) and is_generator(dotted(func.value)))
-        how = drawn_by(name, certain) if not base.has(RAW, NOISE, NOISY) else None
+        how = drawn_by(name, certain) if GENERATOR in base.marks or not base.has(RAW, NOISE, NOISY) else None
         if how is not None:
             return self.draw(how, f"generator.{name}", node, args, words, frame, base)
         if name in IN_PLACE:

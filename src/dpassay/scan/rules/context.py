@@ -27,7 +27,7 @@ NOISES = {
 }
 # Code that measures or shows a mechanism may hold the data next to the noisy value.
 MEASURING = re.compile(
-    r"(^|_)(errors?|mse|mae|rmse|accuracy|evaluat\w*|compare\w*|plot\w*|tests?|bench\w*|metrics?|distance|report|score|"
+    r"(^|_)(errors?|mse|mae|rmse|accuracy|evaluat\w*|compare\w*|plot\w*|tests?|bench\w*|metrics?|distance|score|"
     r"examples?|demos?|main|simulat\w*|experiments?|utility|bias|validate\w*|visuali\w*|print\w*|show)($|_)",
     re.IGNORECASE,
 )
