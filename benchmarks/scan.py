@@ -19,7 +19,12 @@ PAGE = ROOT / "docs" / "scan.md"
 MARK = "<!-- written by benchmarks/scan.py -->"
 # Package, violation, the file it is in, and the words of a line that shows it; no rule is named.
 KNOWN = [
-    ("diffprivlib-0.6.6", "linear regression: one bound twice", "linear_regression.py", "bounds_X[0][i], bounds_X[0][i]"),
+    (
+        "diffprivlib-0.6.6",
+        "linear regression: one bound twice",
+        "linear_regression.py",
+        "bounds_X[0][i], bounds_X[0][i]",
+    ),
     ("diffprivlib-0.6.6", "k-means: parts of the budget swapped", "k_means.py", "epsilon_0, epsilon_i = self"),
     ("diffprivlib-0.6.6", "naive Bayes: classes from the labels", "naive_bayes.py", "unique_y"),
     ("diffprivlib-0.6.6", "mean: one NaN shows", "utils.py", "np.nanmean"),
@@ -44,7 +49,12 @@ KNOWN = [
     ("dp_fusion_lib-0.1.0", "divergence divided by the order", "epsilon.py", "(d / alpha)"),
     ("dp_fusion_lib-0.1.0", "first token never charged", "generation.py", "append("),
     ("llama_index_packs_diff_private_simple_dataset-0.4.1", "labels from the data", "base.py", "self.labels = list("),
-    ("llama_index_packs_diff_private_simple_dataset-0.4.1", "rate of what is generated", "base.py", "sample_rate = size"),
+    (
+        "llama_index_packs_diff_private_simple_dataset-0.4.1",
+        "rate of what is generated",
+        "base.py",
+        "sample_rate = size",
+    ),
     ("flwr-1.42.0", "clipping norm changed before the noise", "dp_adaptive_clipping.py", "self.clipping_norm *="),
     ("flwr-1.42.0", "weights by number of examples", "dp_fixed_clipping.py", "aggregate_fit"),
     ("flwr-1.42.0", "LocalDpMod: classic formula at any ε", "localdp_mod.py", "np.log(1.25 / self.delta)"),

@@ -28,7 +28,10 @@ def test_each_rule_finds_its_wrong_example_and_leaves_the_right_one_alone(rule: 
     assert {one.rule for one in found if one.severity != "information"} <= {rule}
     assert rule not in {one.rule for one in findings_of(RULES[rule].right)}
     assert not alarms(RULES[rule].right)
-    assert all(one.severity == "information" or RULES[one.rule].severity == "refuted" or one.severity == "suspicious" for one in found)
+    assert all(
+        one.severity == "information" or RULES[one.rule].severity == "refuted" or one.severity == "suspicious"
+        for one in found
+    )
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -17,6 +17,7 @@ from dpassay.scan.rules.context import Context, protects
 from dpassay.scan.rules.flows import check_flows
 from dpassay.scan.rules.scales import check_scales
 from dpassay.scan.rules.seeds import check_module_seeds, check_seeds
+from dpassay.scan.rules.slips import check_slips
 from dpassay.scan.rules.syntax import check_syntax
 from dpassay.scan.sources import Skipped, parse, sources
 
@@ -88,6 +89,7 @@ def read_function(index: Index, function: Function) -> tuple[Mechanism | None, l
     check_module_seeds(function.module, context)
     check_flows(context)
     check_syntax(context)
+    check_slips(context)
     uses = [one for one in context.uses() if one.other is not None and (context.calibrated(one) or protects(one))]
     chosen = [one for one in log.draws if one.law in ("choice", "uniform", "geometric", "gumbel")]
     local = context.private and "epsilon" in context.roles and bool(chosen)

@@ -152,7 +152,8 @@ class Expressions:
         """A comparison depends on both sides; one with None or a text is about the configuration."""
         sides = [self.value(one, frame) for one in (node.left, *node.comparators)]
         made = combined(sides)
-        if any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
+        known = any(one.has(INPUT) or not one.has(RAW) for one in sides[:1])
+        if known and any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
             return made.marked(without=OF_DATA)
         return made.marked(INDICATOR)
 

@@ -38,7 +38,7 @@ DATA = re.compile(
     r"(\w+_)?vec(tor)?s?|(\w+_)?emb(eddings?|s)?|(\w+_)?grad(ient)?s?|(\w+_)?tensors?|inputs?|"
     r"(\w+_)?input|true_\w+|raw_?\w*|"
     r"columns?|col|(\w+_)?hist(ogram)?s?|(\w+_)?counts?|(\w+_)?updates?|(model_)?weights|params|"
-    r"parameters|labels?|words?|"
+    r"parameters|labels?|(\w+_)?(words?|tokens?|texts?|sentences?)|"
     r"tokens?|sentences?|documents?|docs|answers?|results?|scores?|votes?|samples?|users?|"
     r"points?|messages?|query_result|"
     r"(query_)?answer|features?|items?|v|u|h|hidden(_states?)?|representations?|logits|probs|"

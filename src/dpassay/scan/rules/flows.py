@@ -78,7 +78,8 @@ def domain_from_data(context: Context) -> None:
     for use in context.uses():
         over = [loop for loop in use.where.loops if loop.over.has(DISTINCT) and loop.over.has(RAW)]
         if use.other is not None and use.other.has(RAW) and (use.other.has(DISTINCT) or over):
-            context.report("domain-from-data", "suspicious", use.where.place, said, use.where.warned)
+            place = use.where.outer if over else use.where.place
+            context.report("domain-from-data", "suspicious", place, said, use.where.warned)
     for one in context.log.returns:
         for part in one.value.items or (one.value,):
             if part.has(DISTINCT) and part.has(RAW) and not part.has(NOISY, SIZE) and context.log.draws:

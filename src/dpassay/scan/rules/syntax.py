@@ -40,7 +40,6 @@ def check_syntax(context: Context) -> None:
         *sampling(context),
     ]:
         context.report(rule, severity, Place(file, line), said)  # type: ignore[arg-type]
-    swapped(context)
 
 
 Found = Iterator[tuple[str, str, int, str]]
@@ -363,38 +362,3 @@ def sampling(context: Context) -> Found:
             if accounted and "make_private" not in text and "oisson_sampl" not in text and "PrivacyEngine" not in text:
                 said = "Batches are shuffled, but the accountant assumes Poisson sampling, which has another ε."
                 yield "sampling-not-accounted", "suspicious", one.lineno, said
-
-
-def swapped(context: Context) -> None:
-    """Results that are unpacked under each other's names."""
-    node = context.function.node
-    for one in context.function.nodes:
-        if not (
-            isinstance(one, ast.Assign) and isinstance(one.value, ast.Call) and isinstance(one.targets[0], ast.Tuple)
-        ):
-            continue
-        names = [dotted(each).rpartition(".")[2] for each in one.targets[0].elts]
-        if len(names) != 2 or "" in names:
-            continue
-        callee = _callee(one.value, context)
-        if callee is None or callee.node is node:
-            continue
-        for back in ast.walk(callee.node):
-            if isinstance(back, ast.Return) and isinstance(back.value, ast.Tuple) and len(back.value.elts) == 2:
-                inside = [{n.id for n in ast.walk(part) if isinstance(n, ast.Name)} for part in back.value.elts]
-                crossed = names[0] in inside[1] - inside[0] and names[1] in inside[0] - inside[1]
-                if crossed:
-                    said = f"{names[0]} and {names[1]} are unpacked in one order and returned in the other."
-                    context.report(
-                        "results-swapped", "suspicious", Place(context.function.module.file, one.lineno), said
-                    )
-
-
-def _callee(call: ast.Call, context: Context):  # type: ignore[no-untyped-def]
-    from dpassay.scan.reading.index import Function
-
-    name = dotted(call.func)
-    if name.startswith("self.") and context.function.owner is not None:
-        return context.index.method(context.function.owner, name[5:])
-    found = context.index.resolve(context.function.module, name) if name else None
-    return found if isinstance(found, Function) else None

@@ -1,0 +1,100 @@
+"""Rules that one function's text shows by itself: places, counts and names that do not fit together."""
+
+from __future__ import annotations
+
+import ast
+
+from dpassay.scan.reading.index import Function, dotted
+from dpassay.scan.reading.names import role_of
+from dpassay.scan.reading.values import INPUT, RAW, Place
+from dpassay.scan.rules.context import Context
+
+NAN = {"nanmean", "nanvar", "nanstd", "nanmedian"}
+
+
+def check_slips(context: Context) -> None:
+    """All rules of this file, on one function."""
+    if not context.function.module.about_privacy:
+        return
+    swapped(context)
+    nan_counted(context)
+    fixed_place(context)
+
+
+def nan_counted(context: Context) -> None:
+    """NaN are left out of the mean, but counted in the number that the sensitivity is divided by."""
+    if not context.function.called & NAN or not context.private:
+        return
+    for one in context.function.nodes:
+        given = one.value if isinstance(one, ast.keyword) and role_of(one.arg or "") == "sensitivity" else None
+        if isinstance(one, ast.Assign) and role_of(dotted(one.targets[0])) == "sensitivity":
+            given = one.value
+        for part in ast.walk(given) if given is not None else ():
+            divided = isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div) and _counts(part.right)
+            if divided and given is not None:
+                said = (
+                    "NaN are left out of the statistic, but counted in the number that its sensitivity is divided by."
+                )
+                place = Place(context.function.module.file, given.lineno)
+                context.report("nan-counted", "suspicious", place, said)
+                return
+
+
+def _counts(node: ast.expr) -> bool:
+    sized = isinstance(node, ast.Attribute) and node.attr == "size"
+    return sized or (isinstance(node, ast.Call) and dotted(node.func) == "len")
+
+
+def fixed_place(context: Context) -> None:
+    """The true value always at the first place, and random ones after it."""
+    if not context.private:
+        return
+    first: dict[str, ast.Assign] = {}
+    for one in context.function.nodes:
+        if not (isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Subscript)):
+            continue
+        target = one.targets[0]
+        names = {each.id for each in ast.walk(one.value) if isinstance(each, ast.Name)}
+        data = {name for name, value in context.log.parameters.items() if value.has(RAW, INPUT)}
+        if isinstance(target.slice, ast.Constant) and target.slice.value == 0 and names & data:
+            first[dotted(target.value)] = one
+        drawn = any(
+            isinstance(each, ast.Attribute) and each.attr in ("choice", "sample") for each in ast.walk(one.value)
+        )
+        if isinstance(target.slice, ast.Slice) and drawn and dotted(target.value) in first:
+            said = "The true value is always at the first place, so the order of the output shows it."
+            line = first[dotted(target.value)].lineno
+            context.report("fixed-place", "suspicious", Place(context.function.module.file, line), said)
+
+
+def swapped(context: Context) -> None:
+    """Results that are unpacked under each other's names."""
+    node = context.function.node
+    for one in context.function.nodes:
+        if not (
+            isinstance(one, ast.Assign) and isinstance(one.value, ast.Call) and isinstance(one.targets[0], ast.Tuple)
+        ):
+            continue
+        names = [dotted(each).rpartition(".")[2] for each in one.targets[0].elts]
+        if len(names) != 2 or "" in names:
+            continue
+        callee = _callee(one.value, context)
+        if callee is None or callee.node is node:
+            continue
+        for back in ast.walk(callee.node):
+            if isinstance(back, ast.Return) and isinstance(back.value, ast.Tuple) and len(back.value.elts) == 2:
+                inside = [{n.id for n in ast.walk(part) if isinstance(n, ast.Name)} for part in back.value.elts]
+                crossed = names[0] in inside[1] - inside[0] and names[1] in inside[0] - inside[1]
+                if crossed:
+                    said = f"{names[0]} and {names[1]} are unpacked in one order and returned in the other."
+                    context.report(
+                        "results-swapped", "suspicious", Place(context.function.module.file, one.lineno), said
+                    )
+
+
+def _callee(call: ast.Call, context: Context) -> Function | None:
+    name = dotted(call.func)
+    if name.startswith("self.") and context.function.owner is not None:
+        return context.index.method(context.function.owner, name[5:])
+    found = context.index.resolve(context.function.module, name) if name else None
+    return found if isinstance(found, Function) else None
