@@ -2,9 +2,9 @@
 
     python benchmarks/scan.py FOLDER
 
-FOLDER has the wheels, or the unpacked sources, of the packages below; those that are missing are left out. The tables of
-docs/scan.md are written from the result. The rules were written with these violations at hand, so the first table shows
-what reading can see, not how it does on packages that nobody has looked at.
+FOLDER has the wheels, or the unpacked sources, of the packages below; those that are missing are left out. The tables
+of docs/scan.md are written from the result. The rules were written with these violations at hand, so the first table
+shows what reading can see, not how it does on packages that nobody has looked at.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Small modules with their labels: each wrong one names its rule and marks the line with `# here`; right ones have none.
+"""Small modules with labels: each wrong one names its rule and marks the line with `# here`; right ones have none.
 
 They were written in styles that differ from the rules' own examples: torch, scipy, jax, pandas, classes, helpers.
 """
@@ -529,7 +529,8 @@ from opacus import PrivacyEngine
 
 def private(model, optimizer, loader):
     engine = PrivacyEngine()
-    return engine.make_private(module=model, optimizer=optimizer, data_loader=loader, noise_multiplier=1.0, max_grad_norm=1.0, poisson_sampling=False)  # here
+    parts = {"module": model, "optimizer": optimizer, "data_loader": loader, "max_grad_norm": 1.0}
+    return engine.make_private(**parts, noise_multiplier=1.0, poisson_sampling=False)  # here
 """,
     ),
 }

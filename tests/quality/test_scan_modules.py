@@ -1,12 +1,12 @@
 """Whether a scan finds what is wrong in small labelled modules, at the line, and leaves right ones alone."""
 
 import pytest
-from scan_modules import RIGHT, WRONG
 
 from dpassay.scan.findings import Finding
 from dpassay.scan.rules import RULES
 from dpassay.scan.scanning import check_modules
 from dpassay.scan.sources import Skipped, Source, parse
+from scan_modules import RIGHT, WRONG
 
 
 def findings_of(code: str) -> list[Finding]:
@@ -28,10 +28,6 @@ def test_each_rule_finds_its_wrong_example_and_leaves_the_right_one_alone(rule: 
     assert {one.rule for one in found if one.severity != "information"} <= {rule}
     assert rule not in {one.rule for one in findings_of(RULES[rule].right)}
     assert not alarms(RULES[rule].right)
-    assert all(
-        one.severity == "information" or RULES[one.rule].severity == "refuted" or one.severity == "suspicious"
-        for one in found
-    )
 
 
 @pytest.mark.parametrize("name", WRONG)

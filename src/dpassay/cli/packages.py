@@ -38,6 +38,12 @@ Keep = Annotated[bool, typer.Option("--record", help="With --run: record the res
 Envs = Annotated[Path | None, typer.Option(help="The folder for environments. Default: the user's cache.")]
 Interpreter = Annotated[str | None, typer.Option("--python", help="The Python interpreter for new environments.")]
 From = Annotated[Path | None, typer.Option("--from", help="Use the .toml records in this folder instead.")]
+Report = Annotated[
+    str | None,
+    typer.Option(
+        "--report", help="Print a report to the maintainers about this record.", autocompletion=complete_package
+    ),
+]
 Pages = Annotated[Path | None, typer.Option(help="Write the table as a Markdown page, with the reasons.")]
 
 
@@ -51,6 +57,7 @@ def packages(
     as_json: AsJson = False,
     html: Page = None,
     pages: Pages = None,
+    report: Report = None,
 ) -> None:
     """Mechanisms of published packages, checked as released.
 
@@ -63,6 +70,7 @@ def packages(
       dpassay packages
       dpassay packages show pure-ldp-1.2.0-rappor
       dpassay packages --run 'pure-ldp*' --envs environments
+      dpassay packages --report pure-ldp-1.2.0-rappor
     """
     from dpassay.packages.judging import RECORDED, current
     from dpassay.packages.record import FOLDER, read_records
@@ -75,6 +83,9 @@ def packages(
     check_writable(html, pages)
     records = read_records(FOLDER if folder is None else folder)
     place = RECORDED if folder is None else folder / RECORDED.name
+    if report is not None:
+        _report(records, report, place)
+        return
     wanted = names or []
     showing = wanted[:1] == ["show"]
     chosen = _chosen(records, wanted[showing:])
@@ -99,6 +110,17 @@ def packages(
     if pages is not None:
         write_page(markdown(judged), pages)
     _alarm({name: old for name, (_, old) in before.items()}, found, failed)
+
+
+def _report(records: dict[str, Record], name: str, place: Path) -> None:
+    from dpassay.packages.judging import current
+    from dpassay.report.maintainers import maintainers_report
+
+    chosen = _chosen(records, [name])
+    if len(chosen) != 1:
+        raise InputError(f"--report takes the name of one record, and {name!r} names {len(chosen)}")
+    record, found = current({chosen[0].name: chosen[0]}, place)[chosen[0].name]
+    print(harmless(maintainers_report(record, found)), end="")
 
 
 def _chosen(records: dict[str, Record], names: list[str]) -> list[Record]:

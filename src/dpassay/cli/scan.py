@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -34,6 +35,13 @@ Baseline = Annotated[
     Path | None,
     typer.Option(help="A file of known findings, which are left out. Written by the first scan that names it."),
 ]
+Run = Annotated[bool, typer.Option("--run", help="Also run each mechanism in a process with limits, and audit it.")]
+Work = Annotated[
+    Path, typer.Option(help="With --run: the folder for programs and results; an interrupted run continues.")
+]
+Stub = Annotated[
+    str | None, typer.Option(help="Print the lines to complete for this mechanism, if it could not be run.")
+]
 Tests = Annotated[bool, typer.Option("--tests", help="Also read tests, whose fixed seeds are usually right.")]
 
 
@@ -42,6 +50,9 @@ def scan(
     package: Package = None,
     only: Only = None,
     baseline: Baseline = None,
+    run: Run = False,
+    work: Work = Path("dpassay-scan"),
+    stub: Stub = None,
     tests: Tests = False,
     as_json: AsJson = False,
     sarif: Sarif = None,
@@ -50,14 +61,15 @@ def scan(
 ) -> None:
     """Find the mechanisms of a folder or a package, and the mistakes in them, by reading the code.
 
-    Nothing that is scanned is executed. Exit code 1 if a theorem refutes a guarantee given what the code says, 0
-    otherwise.
+    Nothing that is scanned is executed without --run. Exit code 1 if a theorem refutes a guarantee given what the code
+    says, or runs refute it, 0 otherwise.
 
     \b
     Examples:
       dpassay scan .
       dpassay scan --package flwr==1.42.0
       dpassay scan src --only seed-fixed --only shared-noise
+      dpassay scan src/noise.py --run
       dpassay scan . --baseline known.json --sarif scan.sarif
     """
     check_writable(sarif, html, baseline)
@@ -66,8 +78,19 @@ def scan(
     from dpassay.scan.findings import baseline as baseline_text
     from dpassay.scan.session import scan as run_scan
 
-    with progress_bar(1) as bar:
-        result = run_scan(path, package=package, only=only or (), baseline=baseline, tests=tests, progress=bar)
+    asked: dict[str, Any] = {
+        "package": package,
+        "only": only or (),
+        "baseline": baseline,
+        "tests": tests,
+        "run": run,
+        "work": work,
+    }
+    with progress_bar(1) as bar, redirect_stdout(sys.stderr):
+        result = run_scan(path, progress=bar, **asked)
+    if stub is not None:
+        _stub(result, stub)
+        return
     if baseline is not None and not baseline.exists() and not result.interrupted:
         write_page(baseline_text(result), baseline)
     _report(result, as_json, sarif, html, annotations)
@@ -75,6 +98,16 @@ def scan(
         print("interrupted: only a part was scanned", file=sys.stderr)
         raise typer.Exit(130)
     raise typer.Exit(1 if result.refuted else 0)
+
+
+def _stub(result: Scan, name: str) -> None:
+    from dpassay.scan.running.programs import stub
+
+    found = [one for one in result.mechanisms if one.name == name]
+    if not found:
+        known = ", ".join(one.name for one in result.mechanisms[:30]) or "none"
+        raise InputError(f"no mechanism is called {name!r}; found were: {known}")
+    print(stub(found[0].name, found[0].module), end="")
 
 
 def _report(result: Scan, as_json: bool, sarif: Path | None, html: Path | None, annotations: bool) -> None:

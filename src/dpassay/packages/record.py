@@ -52,6 +52,7 @@ class Record(BaseModel):
     source: Words
     why: Words
     known: str = ""
+    fix: str = ""
     subject: str = ""
     runs: Annotated[int, Field(ge=100, le=10_000_000)] = 20_000
     not_run: str = ""
@@ -108,7 +109,7 @@ class Record(BaseModel):
     @cached_property
     def digest(self) -> str:
         """A digest of everything that a verdict depends on: a finding with another digest is about something else."""
-        left_out = {"source", "why", "known", "neighbours", "at", "not_run", "mechanism"}
+        left_out = {"source", "why", "known", "fix", "neighbours", "at", "not_run", "mechanism"}
         said = json.dumps(self.model_dump(exclude=left_out, exclude_defaults=True), sort_keys=True)
         return hashlib.sha256(said.encode()).hexdigest()[:16]
 

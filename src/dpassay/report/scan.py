@@ -55,6 +55,10 @@ def table(scan: Scan) -> Group:
             Text(found_words(one), style=STYLES[one.severity]),
         )
     parts: list[Any] = [rows] if scan.mechanisms else []
+    for one in scan.mechanisms:
+        if one.outcome:
+            how = f"\n  {one.command}" if one.command and one.outcome == "refuted" else ""
+            parts.append(Text(harmless(f"{one.name}: {one.outcome}. {one.reason}") + harmless(how)))
     for finding in scan.alarms:
         parts += [Text(""), _shown(finding)]
     return Group(*parts)

@@ -27,6 +27,13 @@ EXACT = ("opendp", "diffprivlib")
 
 def scan_path(place: Path, *, subject: str = "", tests: bool = False, progress: Progress | None = None) -> Scan:
     """Read a folder, a file or a wheel, and check the rules; nothing of it is executed."""
+    return scan_and_index(place, subject=subject, tests=tests, progress=progress)[0]
+
+
+def scan_and_index(
+    place: Path, *, subject: str = "", tests: bool = False, progress: Progress | None = None
+) -> tuple[Scan, Index]:
+    """The same, with the index of what was read, which running needs."""
     skipped = Skipped()
     modules: list[Module] = []
     interrupted = False
@@ -44,17 +51,25 @@ def scan_path(place: Path, *, subject: str = "", tests: bool = False, progress: 
         interrupted = True
     if not count:
         raise InputError(f"{place} has no Python files to scan")
-    mechanisms, others, stopped = check_modules(modules, skipped, progress)
-    return Scan(
+    index = Index(modules)
+    mechanisms, others, stopped = check_index(index, skipped, progress)
+    made = Scan(
         subject or str(place), mechanisms, others, count, lines, tuple(skipped.sentences), 0, interrupted or stopped
     )
+    return made, index
 
 
 def check_modules(
     modules: list[Module], skipped: Skipped, progress: Progress | None = None
 ) -> tuple[tuple[Mechanism, ...], tuple[Finding, ...], bool]:
     """The mechanisms of some modules with their findings, the other findings, and whether Ctrl-C ended it."""
-    index = Index(modules)
+    return check_index(Index(modules), skipped, progress)
+
+
+def check_index(
+    index: Index, skipped: Skipped, progress: Progress | None = None
+) -> tuple[tuple[Mechanism, ...], tuple[Finding, ...], bool]:
+    """The same for modules whose names are already resolved."""
     wanted = [one for one in index.functions() if one.module.about_privacy]
     mechanisms: list[Mechanism] = []
     loose: list[Finding] = []

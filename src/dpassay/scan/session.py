@@ -15,7 +15,7 @@ from pathlib import Path
 from dpassay.errors import InputError, MechanismError
 from dpassay.scan.findings import Scan, read_baseline
 from dpassay.scan.rules import RULES
-from dpassay.scan.scanning import Progress, scan_path
+from dpassay.scan.scanning import Progress, scan_and_index
 
 REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(==[0-9][A-Za-z0-9.+!]*)?")
 LONGEST_FETCH = 600  # seconds that pip may take
@@ -28,9 +28,14 @@ def scan(
     only: Sequence[str] = (),
     baseline: str | os.PathLike[str] | None = None,
     tests: bool = False,
+    run: bool = False,
+    work: str | os.PathLike[str] = "dpassay-scan",
     progress: Progress | None = None,
 ) -> Scan:
     """Read a folder, a file, a wheel or a package, and report what the rules find; nothing of it is executed.
+
+    With `run`, each mechanism is then run in a process with limits, and audited; programs and results are kept in the
+    folder `work`, so that an interrupted run continues where it stopped.
 
     A package is `NAME` for one that is installed here, or `NAME==VERSION`, which pip downloads without running it.
     """
@@ -46,9 +51,15 @@ def scan(
     known = read_baseline(Path(baseline)) if baseline is not None else []
     if package is not None:
         with fetched(package) as found:
-            result = scan_path(found, subject=package, tests=tests, progress=progress)
+            result, index = scan_and_index(found, subject=package, tests=tests, progress=progress)
     else:
-        result = scan_path(Path(place or "."), tests=tests, progress=progress)
+        result, index = scan_and_index(Path(place or "."), tests=tests, progress=progress)
+    if run and not result.interrupted:
+        from dpassay.scan.running.runner import run_mechanisms
+
+        python = _environment(package) if package is not None and "==" in package else ()
+        root = None if package is not None else _root(Path(place or "."))
+        result = run_mechanisms(result, index, Path(work), root=root, python=python, progress=progress)
     if only:
         result = result.only(only)
     return result.without(known) if known else result
@@ -88,3 +99,34 @@ def _download(package: str, folder: Path) -> Path:
         said = errors[-1].removeprefix("ERROR: ")
         raise MechanismError(f"pip cannot fetch a wheel of {package}: {said}; unpack its source and scan the folder")
     return wheels[0]
+
+
+def _root(place: Path) -> Path:
+    """The folder from which the scanned modules are imported."""
+    folder = place.resolve() if place.is_dir() else place.resolve().parent
+    while (folder / "__init__.py").exists() and folder.parent != folder:
+        folder = folder.parent
+    return folder
+
+
+def _environment(package: str) -> list[str]:
+    """The interpreter of an environment that pip makes for a package, as `dpassay packages` does."""
+    from dpassay.packages.environment import Environment, default_folder
+    from dpassay.packages.record import Record
+
+    name, _, version = package.partition("==")
+    record = Record(
+        name="scan",
+        package=name,
+        version=version,
+        mechanism="all",
+        epsilon=1,
+        pair=[0, 1],
+        neighbours="any",
+        source="scan",
+        why="scan",
+        subject="pass",
+    )
+    environment = Environment.of(record, default_folder())
+    environment.make(record)
+    return [str(environment.python), "-I"]

@@ -1,0 +1,144 @@
+"""Arguments for a function that nobody described: from the names, annotations and defaults of its parameters."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from dpassay.scan.reading.index import Class, Function, Index
+from dpassay.scan.reading.names import is_configuration, is_data, is_generator, role_of
+
+EPSILON, DELTA = 1.0, 1e-5
+VALUES = {
+    "epsilon": str(EPSILON),
+    "delta": str(DELTA),
+    "sensitivity": "1.0",
+    "clip": "1.0",
+    "count": "4",
+    "dimension": "4",
+    "seed": "None",
+}
+BOUNDS = {"low": "0.0", "min": "0.0", "up": "1.0", "high": "1.0", "max": "1.0", "bounds": "(0.0, 1.0)", "cap": "1.0"}
+TEXTS = ("word", "text", "token", "sentence", "document")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A kind of input: how the program converts it from JSON, and two neighbours; `whole` if they are one value."""
+
+    name: str
+    code: str
+    first: object
+    second: object
+    whole: bool = False
+
+
+# The two inputs of each form differ in one entry, by 1: neighbours for a sensitivity of 1 and for bounds from 0 to 1.
+FORMS = {
+    "number": Form("number", "float(x)", 0.0, 1.0, True),
+    "array": Form("array", "np.array(x, dtype=float)", [0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]),
+    "integers": Form("integers", "np.array(x, dtype=int)", [0, 1, 1, 0], [1, 1, 1, 0]),
+    "list": Form("list", "list(x)", [0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]),
+    "series": Form("series", "__import__('pandas').Series(x)", [0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]),
+    "tensor": Form("tensor", "__import__('torch').tensor(x)", [0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]),
+    "bit": Form("bit", "int(x)", 0, 1, True),
+    "text": Form("text", "str(x)", "paris", "london", True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """How a mechanism is called: the text of the call with `x` for the data, the forms to try, and what is claimed."""
+
+    imports: str
+    setup: str
+    call: str
+    forms: tuple[Form, ...]
+    delta: float
+    exact: bool  # whether the pair is certainly covered by the claim at ε; otherwise at 2ε, as for a replaced record
+
+
+def call_of(index: Index, function: Function) -> Call | str:
+    """How to call a function or method, or why that is not known."""
+    owner = function.owner
+    if function.name.startswith("__") and function.name != "__call__":
+        return "it is called by Python itself"
+    if isinstance(function.node, ast.AsyncFunctionDef):
+        return "it is asynchronous"
+    constructor = index.method(owner, "__init__") if owner is not None else None
+    parameters = [*function.parameters, *(constructor.parameters if constructor is not None else [])]
+    names = [arg.arg for arg, _ in parameters]
+    if not any(role_of(name) == "epsilon" for name in names):
+        return "no parameter carries ε, so nothing is claimed"
+    own = _arguments(function, data=True)
+    if isinstance(own, str):
+        return own
+    words, datum = own
+    if datum is None:
+        return "no parameter is known to hold the data"
+    setup, target = "", function.name
+    if owner is not None and "staticmethod" not in function.decorators:
+        built = _built(owner, constructor)
+        if built is None:
+            return f"how to build {owner.name} is not known"
+        setup, target = f"subject = {built}", f"subject.{function.name}"
+    elif owner is not None:
+        target = f"{owner.name}.{function.name}"
+    imported = owner.name if owner is not None else function.name
+    roles = {role_of(name) for name in names}
+    delta = DELTA if "delta" in roles else 0.0
+    exact = bool(roles & {"sensitivity"})
+    text = f"from {function.module.name} import {imported}"
+    return Call(text, setup, f"{target}({', '.join(words)})", _forms(datum), delta, exact)
+
+
+def _built(owner: Class, constructor: Function | None) -> str | None:
+    if constructor is None:
+        return None if owner.fields else f"{owner.name}()"
+    made = _arguments(constructor, data=False)
+    return None if isinstance(made, str) else f"{owner.name}({', '.join(made[0])})"
+
+
+def _arguments(function: Function, data: bool) -> tuple[list[str], ast.arg | None] | str:
+    """The arguments of a call as text, and the parameter that holds the data."""
+    words: list[str] = []
+    datum: ast.arg | None = None
+    starred = {one.arg for one in (function.node.args.vararg, function.node.args.kwarg) if one is not None}
+    for arg, default in function.parameters:
+        name = arg.arg
+        if name in ("self", "cls") or name in starred:
+            continue
+        role = role_of(name)
+        value = VALUES.get(role) or (_bound(name) if role == "bound" else None)
+        if data and datum is None and default is None and (is_data(name) or not is_configuration(name)):
+            datum = arg
+            words.append(f"{name}=x")
+        elif value is not None and (role in ("epsilon", "delta", "sensitivity") or default is None):
+            if not (role == "seed" and default is not None):
+                words.append(f"{name}={value}")
+        elif default is None and is_generator(name):
+            words.append(f"{name}=np.random.default_rng()")
+        elif default is None:
+            return f"what to give its parameter {name!r} is not known"
+    return words, datum
+
+
+def _bound(name: str) -> str:
+    return next((value for word, value in BOUNDS.items() if word in name.lower()), "1.0")
+
+
+def _forms(datum: ast.arg) -> tuple[Form, ...]:
+    """The forms to try, the likeliest first."""
+    annotation = ast.unparse(datum.annotation).lower() if datum.annotation is not None else ""
+    name = datum.arg.lower()
+    likely = [
+        *(["text"] if any(word in name for word in TEXTS) or annotation == "str" else []),
+        *(["number"] if annotation in ("float", "int") or name in ("value", "count", "age", "x", "number") else []),
+        *(["tensor"] if "tensor" in annotation else []),
+        *(["series"] if "series" in annotation else []),
+        *(["bit"] if "bit" in name else []),
+    ]
+    if likely == ["text"]:
+        return (FORMS["text"],)
+    rest = ["array", "integers", "list", "number", "tensor", "series", "bit"]
+    return tuple(FORMS[one] for one in dict.fromkeys([*likely, *rest]))
