@@ -24,7 +24,7 @@ def test_a_mechanism_is_run_and_refuted_or_says_why_not(tmp_path: Path) -> None:
     result = dpassay.scan(tmp_path / "noise.py", run=True, work=tmp_path / "work")
     outcomes = {one.name: one for one in result.mechanisms}
     assert outcomes["too_little"].outcome == "refuted"
-    assert "--pair '[0.0, 1.0]' --epsilon 1" in outcomes["too_little"].command
+    assert "--pair '[0.0, 2.0]' --epsilon 0.5" in outcomes["too_little"].command
     assert outcomes["unknown"].outcome == "not run"
     assert "'something'" in outcomes["unknown"].reason
     kept = (tmp_path / "work" / "outcomes.json").read_text()

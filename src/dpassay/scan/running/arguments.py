@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from dpassay.scan.reading.index import Class, Function, Index
 from dpassay.scan.reading.names import is_configuration, is_data, is_generator, role_of
 
-EPSILON, DELTA = 1.0, 1e-5
+# Not 1: a scale of ε for 1/ε, or without a sensitivity, would be right by chance. Below 1: the classic formula holds.
+EPSILON, DELTA, SENSITIVITY = 0.5, 1e-5, 2.0
 VALUES = {
     "epsilon": str(EPSILON),
     "delta": str(DELTA),
-    "sensitivity": "1.0",
-    "clip": "1.0",
+    "sensitivity": str(SENSITIVITY),
+    "clip": str(SENSITIVITY),
     "count": "4",
     "dimension": "4",
     "seed": "None",
 }
-BOUNDS = {"low": "0.0", "min": "0.0", "up": "1.0", "high": "1.0", "max": "1.0", "bounds": "(0.0, 1.0)", "cap": "1.0"}
+BOUNDS = {"bounds": "(0.0, 2.0)", "low": "0.0", "min": "0.0", "up": "2.0", "high": "2.0", "max": "2.0", "cap": "2.0"}
 TEXTS = ("word", "text", "token", "sentence", "document")
 
 
@@ -33,17 +34,22 @@ class Form:
     whole: bool = False
 
 
-# The two inputs of each form differ in one entry, by 1: neighbours for a sensitivity of 1 and for bounds from 0 to 1.
+# The two inputs of a form differ in one entry, by at most 2: neighbours for a sensitivity of 2 and bounds from 0 to 2.
+# For a sensitivity of 1, which code without a parameter for it assumes, they are two steps apart: 2ε covers them.
 FORMS = {
-    "number": Form("number", "float(x)", 0.0, 1.0, True),
-    "array": Form("array", "np.array(x, dtype=float)", [0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]),
+    "number": Form("number", "float(x)", 0.0, 2.0, True),
+    "array": Form("array", "np.array(x, dtype=float)", [0.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]),
     "integers": Form("integers", "np.array(x, dtype=int)", [0, 1, 1, 0], [1, 1, 1, 0]),
-    "list": Form("list", "list(x)", [0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]),
-    "series": Form("series", "__import__('pandas').Series(x)", [0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]),
-    "tensor": Form("tensor", "__import__('torch').tensor(x)", [0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]),
+    "list": Form("list", "list(x)", [0.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]),
+    "series": Form("series", "__import__('pandas').Series(x)", [0.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]),
+    "tensor": Form("tensor", "__import__('torch').tensor(x)", [0.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]),
     "bit": Form("bit", "int(x)", 0, 1, True),
     "text": Form("text", "str(x)", "paris", "london", True),
 }
+
+
+# Two vectors of l2 norm 2 that are far apart in l1: what shows Laplace noise for an l2 ball.
+DIAGONAL = Form("array", "np.array(x, dtype=float)", [0.5] * 16, [-0.5] * 16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +119,9 @@ def _arguments(function: Function, data: bool) -> tuple[list[str], ast.arg | Non
         if data and datum is None and default is None and (is_data(name) or not is_configuration(name)):
             datum = arg
             words.append(f"{name}=x")
-        elif value is not None and (role in ("epsilon", "delta", "sensitivity") or default is None):
+        elif value is not None and (
+            role in ("epsilon", "delta", "sensitivity") or default is None or _is_none(default)
+        ):
             if not (role == "seed" and default is not None):
                 words.append(f"{name}={value}")
         elif default is None and is_generator(name):
@@ -123,8 +131,13 @@ def _arguments(function: Function, data: bool) -> tuple[list[str], ast.arg | Non
     return words, datum
 
 
+def _is_none(node: ast.expr) -> bool:
+    """Whether a default is None, which often means: take it from the data."""
+    return isinstance(node, ast.Constant) and node.value is None
+
+
 def _bound(name: str) -> str:
-    return next((value for word, value in BOUNDS.items() if word in name.lower()), "1.0")
+    return next((value for word, value in BOUNDS.items() if word in name.lower()), "2.0")
 
 
 def _forms(datum: ast.arg) -> tuple[Form, ...]:

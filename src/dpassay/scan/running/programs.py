@@ -32,11 +32,12 @@ if __name__ == "__main__":
 """
 
 
-def subject(call: Call, form: Form, root: Path | None) -> str:
-    """The five lines that define `mechanism(x)`."""
+def subject(call: Call, form: Form, root: Path | None, fresh: bool = False) -> str:
+    """The lines that define `mechanism(x)`; with `fresh`, each call has an object of its own."""
     where = f"sys.path.insert(0, {str(root)!r})\n" if root is not None else ""
-    setup = f"{call.setup}\n" if call.setup else ""
-    body = f"def mechanism(x):\n    x = {form.code}\n    return {call.call}\n"
+    setup = f"{call.setup}\n" if call.setup and not fresh else ""
+    first = f"    {call.setup}\n" if call.setup and fresh else ""
+    body = f"def mechanism(x):\n{first}    x = {form.code}\n    return {call.call}\n"
     return f"{where}{call.imports}\n\n{setup}\n\n{body}"
 
 

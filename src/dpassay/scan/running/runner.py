@@ -18,7 +18,7 @@ from dpassay.core.files import write_whole
 from dpassay.errors import DpassayError
 from dpassay.scan.findings import Mechanism, Scan, in_order
 from dpassay.scan.reading.index import Function, Index
-from dpassay.scan.running.arguments import EPSILON, Call, Form, call_of
+from dpassay.scan.running.arguments import DIAGONAL, EPSILON, Call, Form, call_of
 from dpassay.scan.running.programs import subject, works, write_program
 
 ALPHA = 0.001  # for all mechanisms of one scan together
@@ -55,7 +55,7 @@ def run_mechanisms(
         try:
             if key not in known:
                 alpha = ALPHA / len(scan.mechanisms)
-                known[key] = run_one(index, function, folder, root, python or (sys.executable,), alpha)
+                known[key] = run_one(index, function, folder, root, python or (sys.executable,), alpha, mechanism)
                 write_whole(folder / OUTCOMES, json.dumps(known, indent=1, ensure_ascii=False) + "\n")
         except KeyboardInterrupt:
             interrupted = True
@@ -77,16 +77,28 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def run_one(
-    index: Index, function: Function, folder: Path, root: Path | None, python: Sequence[str], alpha: float
+    index: Index,
+    function: Function,
+    folder: Path,
+    root: Path | None,
+    python: Sequence[str],
+    alpha: float,
+    mechanism: Mechanism,
 ) -> dict[str, Any]:
-    """One mechanism: its outcome, the ε shown, a reason, and the command that repeats it."""
+    """One mechanism: its outcome, the ε shown, a reason, and the command that repeats it.
+
+    A suspicion is aimed at: where a seed is suspected, each call gets a new object; for a wrong norm, vectors that are
+    far apart in l1 are tried first.
+    """
+    fresh = any(one.rule.startswith("seed-") for one in mechanism.findings)
     call = call_of(index, function)
     if isinstance(call, str):
         return _not_run(f"{call}; dpassay scan --stub {function.qualified} writes what to complete")
     name = re.sub(r"\W+", "-", f"{function.module.name}-{function.qualified}").strip("-")
     said = ""
-    for form in call.forms:
-        text = subject(call, form, root)
+    aimed = (DIAGONAL,) if any(one.rule == "wrong-norm" for one in mechanism.findings) else ()
+    for form in (*aimed, *call.forms):
+        text = subject(call, form, root, fresh)
         said = works(text, form, python, folder, name)
         if not said:
             return _audited(call, form, text, folder, name, python, alpha)
