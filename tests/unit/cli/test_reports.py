@@ -158,9 +158,9 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_work(here):
 
 
 def run_action(folder: Path, **given: str) -> tuple[int, str, dict[str, str], str]:
-    """The action's last step, as GitHub runs it: exit code, log, outputs, summary."""
+    """The step that judges claims, as GitHub runs it: exit code, log, outputs, summary."""
     action = yaml.safe_load((ROOT / "action.yml").read_text())
-    step = action["runs"]["steps"][-1]
+    step = next(one for one in action["runs"]["steps"] if one.get("id") == "judge")
     inputs = {name: given.get(name.replace("-", "_"), about["default"]) for name, about in action["inputs"].items()}
     inputs["python"] = sys.executable
     environment = {name: inputs[text.split("inputs.")[1].rstrip(" }")] for name, text in step["env"].items()}
