@@ -214,7 +214,7 @@ def test_the_action_says_what_it_could_not_judge(tmp_path):
 
 
 def test_the_hook_judges_a_folder(here):
-    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    hook, *_ = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     program, *arguments = shlex.split(hook["entry"])
     assert (program, hook["language"], hook["pass_filenames"]) == ("dpassay", "python", False)
     Path("claims", "a.toml").write_text(HOLDS)
