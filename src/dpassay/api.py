@@ -118,9 +118,7 @@ def check(
             "factor, which changes nothing"
         ) from error
     if read is not None:
-        from dpassay.adapters.confirming import with_confirmation
-
-        exact = with_confirmation(exact, read, as_mechanism, pairs)
+        exact = _confirmed(exact, read, pairs)
     if not runs:
         return exact
     from dpassay.audit.runner import audit
@@ -130,6 +128,13 @@ def check(
         return with_samples(exact, audit(claim, pairs, runs=runs, seed=seed, neighbours=relation))
     options = {"epsilon": claimed.exact_epsilon, "delta": claimed.exact_delta, "neighbours": relation}
     return with_samples(exact, audit(runnable, pairs, runs=runs, seed=seed, **options))
+
+
+def _confirmed(verdict: Verdict, read: Any, pairs: Sequence[tuple[Any, Any]] | None) -> Verdict:
+    """The verdict on an object's formula, with what its runs say about that."""
+    from dpassay.adapters.confirming import with_confirmation
+
+    return with_confirmation(verdict, read, as_mechanism, pairs)
 
 
 def _read(

@@ -25,8 +25,8 @@ from dpassay.packages.environment import Environment
 from dpassay.packages.record import FOLDER, Record
 from dpassay.pipeline.parser import evaluate
 
-# One of 64 records: together their audits refute a true claim with a probability of at most 0.001.
-ALPHA = 0.001 / 64
+# One of at most 100 records: together their audits refute a true claim with a probability of at most 0.001.
+ALPHA = 0.001 / 100
 SEED = 0
 FIRST_ANSWER = 300.0  # seconds: a package may import torch or read a hundred megabytes of vectors
 ROUNDING = 1e-6  # relative: how far the doubles of a subject's `chances()` may be off

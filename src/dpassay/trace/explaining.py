@@ -83,6 +83,11 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
     if judged.kept:
         said = "Not decided: an input that was asked about before gets the same answer again, so that its runs are not"
         return f"{said} independent. {then}"
+    if judged.at_import:
+        said = (
+            "Not decided: it draws no random numbers when it is called, only when its module is imported. All calls of"
+        )
+        return f"{said} a process share that noise, and the difference of two outputs has none: draw it in each call."
     if judged.remembers:
         said = "with the same random bits a later call gives something else (earlier calls matter, or a clock, or"
         said += " randomness that is not seen, as of a database or another process)"

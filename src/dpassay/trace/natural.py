@@ -102,7 +102,7 @@ class Natural:
         Seeds that the code has fixed are as in a new process.
         """
         if self.fixed and not apart:
-            found = [Reading(*parts) for parts in self._elsewhere(lambda: self._anew([(x, key) for key in keys]))]
+            found = [Reading(*parts) for parts in self.elsewhere(lambda: self._anew([(x, key) for key in keys]))]
             self.runs += len(found)
             return found
         return self.readings(x, keys, apart=apart, each=False)
@@ -119,9 +119,9 @@ class Natural:
                 if time.monotonic() > self.until:
                     break
                 work = [lambda key=key: self._anew([(x, key)]) for key in keys[at : at + AT_ONCE]]
-                found += [Reading(*parts) for parts in self._elsewhere(*work)]
+                found += [Reading(*parts) for parts in self.elsewhere(*work)]
         elif time.monotonic() <= self.until:
-            found = [Reading(*parts) for parts in self._elsewhere(lambda: self._of([(x, key) for key in keys], each))]
+            found = [Reading(*parts) for parts in self.elsewhere(lambda: self._of([(x, key) for key in keys], each))]
         self.runs += len(found)
         return found
 
@@ -134,7 +134,7 @@ class Natural:
         history = [(one, (*keys[0], 1 + k)) for k, one in enumerate([*pair, *pair])]
         work: list[Callable[[], list[Any]]] = [lambda one=one: self._of([one], True) for one in asked]  # type: ignore[misc]
         work.append(lambda: self._of([*history, *asked], True)[len(history) :])
-        found = [Reading(*parts) for parts in self._elsewhere(*work)]
+        found = [Reading(*parts) for parts in self.elsewhere(*work)]
         self.runs += 2 * len(asked) + len(history)
         first, later = found[: len(asked)], found[len(asked) :]
         if len(later) < len(asked):
@@ -151,7 +151,7 @@ class Natural:
             lambda one=one: self._of([(one, before), (y, key)], True)[1:]  # type: ignore[misc]
             for one in (x, x, y)
         ]
-        found = [Reading(*parts) for parts in self._elsewhere(*work)]
+        found = [Reading(*parts) for parts in self.elsewhere(*work)]
         self.runs += 2 * len(work)
         return len(found) == 3 and found[0].same(found[1]) and not found[0].same(found[2])
 
@@ -175,7 +175,7 @@ class Natural:
                     found.append(run_naturally(self.call, x, key).data())
         return found
 
-    def _elsewhere(self, *work: Callable[[], list[Any]]) -> list[Any]:
+    def elsewhere(self, *work: Callable[[], list[Any]]) -> list[Any]:
         """The results of pieces of work, each in a copy of this process; where there are no copies, in this one."""
         if not FORKS:
             return [result for one in work for result in one()]

@@ -30,6 +30,7 @@ from dpassay.trace.counting import Count, Counting
 from dpassay.trace.explaining import explained, next_audit, why_open
 from dpassay.trace.failing import RunError, WatchedTooLong
 from dpassay.trace.findings import as_coded, unaccounted
+from dpassay.trace.imported import draws_at_import
 from dpassay.trace.laws import NodeLaw, node_law
 from dpassay.trace.projections import Centres
 from dpassay.trace.record import Array, Run
@@ -72,6 +73,7 @@ class _Judged:
     unsure: bool = False  # there was no time to look whether earlier runs matter
     keeps: bool = False  # whether it gives an answer again
     kept: bool = False  # and gave some in an earlier trace
+    at_import: bool = False  # whether its only random numbers are drawn when its module is imported
 
     @property
     def refuted(self) -> bool:
@@ -220,9 +222,13 @@ def _judge(tracer: Tracer, x: Any, y: Any, guarantee: Any, alpha: float, budget:
         left = budget if budget.left > least else Budget(least, budget.strictly)
         centres = None if watched is None else watched.centres
         count = _counted(tracer, (x, y), guarantee, alpha, left, False, centres)
+    at_import = False
+    if count is not None and count.epsilon > guarantee.claimed and not tracer.first_draws:
+        at_import = draws_at_import(tracer, x, (tracer.seed, 6, 0))
+        count = None if at_import else count  # all runs share one outcome
     fixed, seeded = bool(natural.fixed or natural.seeded), "".join(one.name for one in natural.seeded[:1])
     shown = (watched, trials, count, error, remembers, guarantee.claimed)
-    return _Judged((x, y), *shown, fixed, seeded, before.unsure, natural.keeps)
+    return _Judged((x, y), *shown, fixed, seeded, before.unsure, natural.keeps, at_import=at_import)
 
 
 def _counted(

@@ -66,11 +66,11 @@ class Tracer:
         bits = nullcontext() if key is None else known_bits(key, self.natural.held, keep=not self._watching)
         rng = watched_generator(np.random.Generator(np.random.PCG64(list(key or (self.seed, self.runs)))))
         self.runs += 1
-        open_ = running(run) if self._watching else watch(run, self._watched)
+        open_ = running(run) if self._watching else watch(run, self.code)
         with bits:
             with open_, np.errstate(all="ignore"), time_limited(self.time_limit):
                 try:
-                    output = finished(self._call(own(x), rng))
+                    output = finished(self.call(own(x), rng))
                 except DpassayError:
                     raise
                 except (Exception, SystemExit) as error:
@@ -87,7 +87,7 @@ class Tracer:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Make several runs without watching the sources anew for each."""
-        with shared_states_kept(), watching(self._watched):
+        with shared_states_kept(), watching(self.code):
             self._watching = True
             try:
                 yield
@@ -95,20 +95,22 @@ class Tracer:
                 self._watching = False
 
     @property
-    def _watched(self) -> list[Any]:
+    def code(self) -> list[Any]:
+        """The subject, and the function within it."""
         inner = self._mechanism.function if isinstance(self._mechanism, Adapted) else self._mechanism
         return [self.subject, inner]
 
     @cached_property
     def natural(self) -> Natural:
         """The same code, unwatched."""
-        return Natural(self._call, subject=[self.subject, *self._watched])
+        return Natural(self.call, subject=[self.subject, *self.code])
 
     @property
     def _mechanism(self) -> Any:
         return self.mechanism.mechanism if isinstance(self.mechanism, Loaded) else self.mechanism
 
-    def _call(self, x: Any, rng: np.random.Generator) -> Any:
+    def call(self, x: Any, rng: np.random.Generator) -> Any:
+        """One call of the code, unwatched; an exception of its own is raised."""
         output = awaited(self._mechanism.sample(x, 1, rng))[0]
         if isinstance(output, Failure):
             raise RunError(output.kind, output.said) if output.error is None else output.error

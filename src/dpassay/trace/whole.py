@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from dpassay.trace.record import is_theirs
+
 MOST_PARTS, DEEPEST = 200_000, 40
 _CODE = (type, types.ModuleType, types.BuiltinFunctionType, types.MethodWrapperType, type(len), type(np.sin))
 _WITHOUT = {float, int, bool, str, bytes, list, tuple, dict, type(None), np.float64, np.ndarray}  # any attributes
@@ -134,6 +136,8 @@ class _Reader:
                 yield from self.parts(one, f"{path}[{_key(key, at)}]", depth)
         elif isinstance(thing, list | tuple) or kind in ("deque", "dict_keys", "dict_values", "dict_items", "range"):
             yield path, kind, float(len(thing))
+            if kind == "deque":
+                yield from self.parts(thing.maxlen, f"{path}.maxlen", depth)
             for at, one in enumerate(thing):
                 yield from self.parts(one, f"{path}[{at}]", depth)
         elif isinstance(thing, set | frozenset):
@@ -164,6 +168,8 @@ class _Reader:
     def array(self, array: Any, path: str, depth: int) -> Iterator[Part]:
         """The numbers of an array, and those behind a mask or a view."""
         yield path, f"{type(array).__name__} {array.dtype} {array.shape}", None
+        if array.dtype.metadata:
+            yield from self.parts(dict(array.dtype.metadata), f"{path}.dtype.metadata", depth)
         masked = sys.modules.get("numpy.ma")  # np.ma would import it, again in every copy of this process
         if masked is not None and isinstance(array, masked.MaskedArray):
             yield from self.numbers(np.asarray(array.data), f"{path}.data", depth)
@@ -232,6 +238,8 @@ class _Reader:
         yield path, type(frame).__name__, str(getattr(frame, "name", ""))
         for name in ("index", "columns"):
             if getattr(frame, name, None) is not None:
+                names = list(getattr(getattr(frame, name), "names", None) or [])
+                yield from self.parts(names, f"{path}.{name}.names", depth)
                 yield from self.numbers(np.asarray(getattr(frame, name), dtype=object), f"{path}.{name}", depth)
         values = np.asarray(frame.to_numpy(dtype=object))
         yield from self.numbers(values, f"{path}.values", depth)
@@ -259,9 +267,23 @@ class _Reader:
                     held[name] = getattr(thing, name)
         if isinstance(thing, np.ndarray):
             held = {name: one for name, one in held.items() if not name.startswith("_")}  # numpy's own, of masks
+        held |= {f"class.{name}": one for kind in type(thing).__mro__ for name, one in _of_class(kind).items()}
         for name, one in held.items():
             if not callable(one) or isinstance(one, types.FunctionType):
                 yield from self.parts(one, f"{path}.{name}", depth + 1)
+
+
+def _of_class(kind: type) -> dict[str, Any]:
+    """What a class of the code itself holds besides methods and properties."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    if kind.__module__ == "builtins" or (kind.__module__ != "__main__" and (file is None or not is_theirs(file))):
+        return {}
+    hidden = ("__slots__", "__doc__", "__module__", "_abc_impl")
+    return {
+        name: one
+        for name, one in vars(kind).items()
+        if not (name.startswith("__") and name.endswith("__")) and name not in hidden and not hasattr(one, "__get__")
+    }
 
 
 @lru_cache(maxsize=256)

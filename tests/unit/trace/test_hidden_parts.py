@@ -3,7 +3,7 @@
 import io
 import math
 import re
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -108,3 +108,52 @@ def test_an_object_is_read_by_what_it_holds() -> None:
     assert traced().pair_epsilon.upper == pytest.approx(1, rel=1e-9)
     assert traced(generator=True).pair_epsilon.upper == math.inf
     assert "output.raw has no noise" in traced(raw=True).verdict.reason
+
+
+class Shared:
+    """Keeps a value for all of its instances."""
+
+    last: float = 0.0
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+
+def in_its_class(x: float, rng: Any) -> Any:
+    Shared.last = x
+    return Shared(x + rng.laplace())
+
+
+def in_a_class_of_its_own(x: float, rng: Any) -> Any:
+    made = type("Made", (), {"raw": x})()
+    made.value = x + rng.laplace()
+    return made
+
+
+def in_the_type_of_numbers(x: float, rng: Any) -> Any:
+    return np.array([x + rng.laplace()], dtype=np.dtype(float, metadata={"raw": x}))
+
+
+def in_a_length(x: float, rng: Any) -> Any:
+    return deque([x + rng.laplace()], maxlen=1 + int(x))
+
+
+def in_the_name_of_an_index(x: float, rng: Any) -> Any:
+    pd = pytest.importorskip("pandas")
+    return pd.DataFrame({"value": [x + rng.laplace()]}, index=pd.Index([0], name=f"n={x}"))
+
+
+@pytest.mark.parametrize(
+    ("code", "where"),
+    [
+        (in_its_class, "output.class.last"),
+        (in_a_class_of_its_own, "output.class.raw"),
+        (in_the_type_of_numbers, 'output.dtype.metadata["raw"]'),
+        (in_a_length, "output.maxlen"),
+        (in_the_name_of_an_index, "output.index.names[0]"),
+    ],
+)
+def test_what_an_object_reaches_is_a_part_of_it(code: Any, where: str) -> None:
+    result = trace(code, pairs=[(3.0, 4.0)], epsilon=1, hostile=False)
+    assert result.verdict.refuted
+    assert where in result.verdict.reason

@@ -243,7 +243,7 @@ def from_data(context: Context, use: Used) -> None:
             "The scale of the noise is computed from the data (a maximum, quantile, deviation or norm): neighbours get "
             "different scales, and outputs far out tell them apart without limit."
         )
-        context.report("scale-from-data", "refuted", _at(use), said, use.where.warned)
+        context.report("scale-from-data", "suspicious", _at(use), said, use.where.warned)
 
 
 def sided(context: Context, use: Used) -> None:

@@ -77,7 +77,7 @@ def _drawn_once(context: Context) -> None:
             if not draw.where.chain or first in ("__init__", "__post_init__") or (cached and len(draw.where.chain) > 1):
                 when = "when the object is built" if first else "once" if cached else "when the module is imported"
                 said = f"The noise is drawn {when} and added in every call: the difference of two outputs has no noise."
-                context.report("noise-drawn-once", "refuted", draw.where.place, said)
+                context.report("noise-drawn-once", "suspicious", draw.where.place, said)
 
 
 def check_module_seeds(module: Module, context: Context) -> None:
