@@ -38,7 +38,8 @@ def command_line() -> str:
 
 def _sections(group: Any, path: str) -> list[str]:
     found = []
-    for name, command in group.commands.items():
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
         below = f"{path} {name}"
         found += _sections(command, below) if hasattr(command, "commands") else [_section(command, below)]
     return found

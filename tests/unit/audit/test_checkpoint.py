@@ -147,7 +147,7 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path):
     save(journal(), path)
     before = path.read_text()
     with pytest.raises(InputError, match="cannot write"):
-        save(journal(), tmp_path / "missing" / "audit.json")
+        save(journal(), path / "audit.json")  # a file is no folder
     bad = journal().model_copy(update={"verdict": object()})
     with pytest.raises(ValueError, match="object"):
         save(bad, path)

@@ -199,7 +199,7 @@ def test_a_certificate_is_saved_and_holds(tmp_path) -> None:  # type: ignore[no-
 def test_a_plot_marks_the_claim_and_bounds_the_truth() -> None:
     # δ(ε) of Laplace noise on one number is 1 − e^((ε − 1)/2).
     axes = check("query(l1, 1) | laplace(1)", epsilon="0.5", delta="1e-3").plot().axes[0]
-    lines = {line.get_label().split(",")[0].split(":")[0]: line.get_xydata() for line in axes.get_lines()}
+    lines = {re.split(r",|:| \(", line.get_label())[0]: line.get_xydata() for line in axes.get_lines()}
     assert lines["claimed"].tolist() == [[0.5, 1e-3]]
     for epsilon, delta in lines["upper bound"][1:]:
         assert delta == pytest.approx(-math.expm1((epsilon - 1) / 2), rel=1e-6)

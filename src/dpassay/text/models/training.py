@@ -8,6 +8,8 @@ Half of the texts are decoded from vectors with noise, as they will be in use. T
 likely text from a vector that is only roughly known. docs/systems/adept.md shows what each of these choices is worth.
 """
 
+from __future__ import annotations
+
 import math
 import signal
 import sys
@@ -64,7 +66,7 @@ class Recipe:
     told: float = 0.0
 
     @staticmethod
-    def at(epsilon: float) -> "Recipe":
+    def at(epsilon: float) -> Recipe:
         """The recipe for texts that are released at a true ε; the general one if it is 0."""
         if epsilon == 0:
             return Recipe()
