@@ -212,7 +212,8 @@ def test_noise_that_is_not_followed_is_no_leak() -> None:
     assert (right.verdict.word, right.rules) == ("open", ())
     assert right.pair_epsilon.upper >= 3 * math.log(2) * (1 - 1e-9)  # infinite if the machine is too busy
     wrong = trace(code.geometric, pair, epsilon=1)
-    assert (wrong.verdict.word, wrong.rules) == ("refuted", ("told-apart",))
+    # Its law is known if there was time to see all that it gives, and only its counts if not.
+    assert (wrong.verdict.word, wrong.rules) in [("refuted", ("told-apart",)), ("refuted", ("loss-too-large",))]
     assert 1 < wrong.pair_epsilon.lower <= 3 * math.log(2)
 
 
