@@ -95,7 +95,8 @@ def summary(scan: Scan) -> str:
     known = f"; {scan.known} known findings are left out" if scan.known else ""
     said = ", ".join(f"{count} {word}" for word, count in counts.items())
     return (
-        f"{scan.files:,} file{'' if scan.files == 1 else 's'}, {scan.lines:,} lines, {len(scan.mechanisms)} "
+        f"{scan.files:,} file{'' if scan.files == 1 else 's'}, {scan.lines:,} line{'' if scan.lines == 1 else 's'}, "
+        f"{len(scan.mechanisms)} "
         f"mechanism{'' if len(scan.mechanisms) == 1 else 's'}: {said}{known}. A rule that finds nothing proves nothing."
     )
 

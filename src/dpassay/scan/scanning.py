@@ -49,8 +49,8 @@ def scan_and_index(
                 progress(0, count, "reading files")
     except KeyboardInterrupt:
         interrupted = True
-    if not count:
-        raise InputError(f"{place} has no Python files to scan")
+    if not count and not interrupted:
+        raise InputError("; ".join(skipped.sentences) or f"{place} has no Python files to scan")
     index = Index(modules)
     mechanisms, others, stopped = check_index(index, skipped, progress)
     made = Scan(

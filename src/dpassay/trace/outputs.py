@@ -89,7 +89,10 @@ def _attributes(thing: Any, path: str, above: tuple[int, ...]) -> list[tuple[str
     found: list[tuple[str, Any]] = []
     if id(thing) in above or callable(thing):
         return found
-    for name, one in getattr(thing, "__dict__", {}).items():
+    listed = [vars(kind).get("__slots__", ()) for kind in type(thing).__mro__]
+    slots = [name for names in listed for name in ((names,) if isinstance(names, str) else names)]
+    held = {name: getattr(thing, name) for name in slots if hasattr(thing, name)} | getattr(thing, "__dict__", {})
+    for name, one in held.items():
         with suppress(MechanismError):
             found += _leaves(one, f"{path}.{name}", (*above, id(thing)))
     return found

@@ -70,6 +70,13 @@ def test_places_without_python_and_unknown_rules_are_refused(tmp_path: Path) -> 
         dpassay.scan(package="not a package;")
 
 
+def test_a_file_that_is_too_large_is_said_to_be_so(tmp_path: Path) -> None:
+    path = tmp_path / "large.py"
+    path.write_text("#" * 2_000_001)
+    with pytest.raises(InputError, match=r"large\.py was not read: it has more than 2,000,000 bytes"):
+        dpassay.scan(path)
+
+
 def test_a_package_that_pip_cannot_fetch_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", "")

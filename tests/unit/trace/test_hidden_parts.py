@@ -130,6 +130,19 @@ def in_a_class_of_its_own(x: float, rng: Any) -> Any:
     return made
 
 
+class Narrow:
+    """Without a dictionary of attributes."""
+
+    __slots__ = ("raw", "value")
+
+    def __init__(self, value: float, raw: float) -> None:
+        self.value, self.raw = value, raw
+
+
+def in_a_slot(x: float, rng: Any) -> Any:
+    return Narrow(x + rng.laplace(), x)
+
+
 def in_the_type_of_numbers(x: float, rng: Any) -> Any:
     return np.array([x + rng.laplace()], dtype=np.dtype(float, metadata={"raw": x}))
 
@@ -148,6 +161,7 @@ def in_the_name_of_an_index(x: float, rng: Any) -> Any:
     [
         (in_its_class, "output.class.last"),
         (in_a_class_of_its_own, "output.class.raw"),
+        (in_a_slot, "output.raw"),
         (in_the_type_of_numbers, 'output.dtype.metadata["raw"]'),
         (in_a_length, "output.maxlen"),
         (in_the_name_of_an_index, "output.index.names[0]"),

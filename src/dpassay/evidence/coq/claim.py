@@ -65,7 +65,7 @@ def verdict_theorem(claim: Claim, says: str, *proof: str) -> list[str]:
 
 
 def finite_verdict(claim: Claim, shown: Proof, steps: int | None) -> list[str]:
-    """The verdict on a mechanism with finitely many outputs, or on so many steps of it, each chosen adaptively."""
+    """The verdict on a mechanism with finitely many outputs, or on several steps of it, each chosen adaptively."""
     lines = [*shown.lemmas, ""] if shown.lemmas else []
     if steps is None:
         says = f"dp {claim.eps} {claim.allowed} {shown.near} {shown.mechanism}"

@@ -17,7 +17,9 @@ def gaussian(claim: Claim, stages: list[Stage]) -> list[str]:
     To refute a claim, outputs more than 12 standard deviations before the farther input are left out.
     """
     if claim.dim != 1 or not claim.single_step or stages[0].words not in _NORMS:
-        raise Unsupported("Gaussian noise can be written for Coq for a query with one answer, and not for groups")
+        raise Unsupported(
+            "Gaussian noise can be written for Coq only for a query with one answer, and only for one record"
+        )
     distance, sigma = stages[0].numbers[0], stages[1].numbers[0]
     says = f"gaussian_private {sigma.text} {claim.eps} {claim.allowed} {distance.text}"
     if claim.refuted and claim.delta == 0:

@@ -117,7 +117,7 @@ def _answers(claim: Claim, query: Stage) -> tuple[str, str]:
     if query.name == "query" and claim.neighbours.startswith("group("):
         return f"(steps {near} (Z.to_nat {claim.neighbours[6:-1]}))", "apply: exact_for_group; side"
     if distance.exact is None or not claim.single_step:
-        raise Unsupported("counts can be written for Coq for a rational distance, and not for groups")
+        raise Unsupported("counts are written for Coq only at a rational distance, and only for one record")
     sides = "[number | count | lia | split; number]"
     return f"(counts_near {distance.text})", f"apply: (@exact_for_counts _ _ _ {int(distance.exact)}); {sides}"
 
