@@ -16,9 +16,9 @@ from dpassay import audit
 from dpassay.text.corpora.corpus import read_corpus
 from dpassay.text.models.training import token_accuracy
 from dpassay.text.reconstruction import far_apart, learn
-from dpassay.text.rewriters.adept import load
-from dpassay.text.rewriters.latent import LatentRewriter, Unprotected
-from dpassay.text.rewriters.release import MECHANISMS, Release
+from dpassay.text.rewriters.vectors.adept import load
+from dpassay.text.rewriters.vectors.latent import LatentRewriter, Unprotected
+from dpassay.text.rewriters.vectors.release import MECHANISMS, Release
 
 DELTA = 1e-6
 

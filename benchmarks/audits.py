@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-sys.path[:0] = [str(Path(__file__).parents[1] / "tests"), str(Path(__file__).parents[1] / "tests" / "quality")]
+TESTS = Path(__file__).parents[1] / "tests"
+sys.path[:0] = [str(TESTS), str(TESTS / "support"), str(TESTS / "quality")]
 
 import test_audits as quality  # noqa: E402
 from classics import CLASSICS  # noqa: E402
@@ -26,7 +27,7 @@ from limits import limit  # noqa: E402
 from scipy.stats import binom  # noqa: E402
 
 import dpassay  # noqa: E402
-from dpassay.audit.inference import p_value  # noqa: E402
+from dpassay.audit.testing.inference import p_value  # noqa: E402
 from dpassay.evidence.sampled import SampledWitness  # noqa: E402
 
 DIM = 32

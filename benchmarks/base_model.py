@@ -20,8 +20,8 @@ from torch.nn.functional import cross_entropy
 
 from dpassay.errors import InputError
 from dpassay.training.aggregation import PerUnit, flat, projected
-from dpassay.training.causal import Adapter, Shifted, Vectorised
 from dpassay.training.federated import Federated, Plan, Sentences, Server
+from dpassay.training.networks.causal import Adapter, Shifted, Vectorised
 from dpassay.training.randomness import Keyed
 
 BAR = 5.0

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from dpassay.training.canary_audit import audit_training
-from dpassay.training.canary_scores import CanaryScores
+from dpassay.training.canaries.audit import audit_training
+from dpassay.training.canaries.scores import CanaryScores
 
 DELTA, ALPHA = 1e-5, 0.05
 INSTALL = "jax-privacy is not installed, so there are no peers: pip install -c constraints.txt -e '.[bench]'"

@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 
 import dpassay
 from dpassay.text.corpora.flights import flights
-from dpassay.text.rewriters.dptext import Dptext, Reading, train
+from dpassay.text.rewriters.vectors.dptext import Dptext, Reading, train
 
 CLAIMS = {"zero": "dptext-zero", "resampled": "dptext-resampled", "nan": "dptext-nan", "right": "dptext-corrected"}
 OFFERED = 200  # utterances; the audit distinguishes the two of them whose vectors are farthest apart

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from dpassay.compute import numpy_kernels as plain
-from dpassay.compute import triton_kernels as gpu
-from dpassay.compute.draws import Noise
-from dpassay.compute.likelihood_ratio import of_bits, of_noise
-from dpassay.compute.majority_vote import Ballot, drawn, ones, rounding
-from dpassay.compute.philox import key
+from dpassay.compute.kernels import numpy_kernels as plain
+from dpassay.compute.kernels import triton_kernels as gpu
+from dpassay.compute.kernels.draws import Noise
+from dpassay.compute.kernels.likelihood_ratio import of_bits, of_noise
+from dpassay.compute.kernels.majority_vote import Ballot, drawn, ones, rounding
+from dpassay.compute.kernels.philox import key
 from dpassay.text.models.autoencoder import Autoencoder, Shape
 
 MECHANISMS = ("copy", "coin flip", "laplace", "adept", "dptext", "halved")

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from dpassay.text.models.language_models import CAUSAL, Card, LanguageModel, load
-from dpassay.text.rewriters import prompt
-from dpassay.text.rewriters.tokens import seeded
+from dpassay.text.rewriters.tokens import prompt
+from dpassay.text.rewriters.tokens.drawing import seeded
 
 BARS = {"cpu": 5, "cuda": 2000}
 TEXTS = [

@@ -15,18 +15,19 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path[:0] = [str(Path(__file__).parents[1] / "tests"), str(Path(__file__).parents[1] / "tests" / "quality")]
+TESTS = Path(__file__).parents[1] / "tests"
+sys.path[:0] = [str(TESTS), str(TESTS / "support"), str(TESTS / "quality")]
 
 from classics import CLASSICS, Classic, SparseVector  # noqa: E402
 from limits import first_top, limit  # noqa: E402
 
-from dpassay.audit.inference import accuracy_bound  # noqa: E402
+from dpassay.audit.inputs.pair_search import search  # noqa: E402
+from dpassay.audit.mechanisms.targets import as_mechanism  # noqa: E402
 from dpassay.audit.options import AuditOptions  # noqa: E402
-from dpassay.audit.outputs import read  # noqa: E402
-from dpassay.audit.pair_search import search  # noqa: E402
-from dpassay.audit.question import resolve  # noqa: E402
-from dpassay.audit.targets import as_mechanism  # noqa: E402
-from dpassay.audit.training import learn_well  # noqa: E402
+from dpassay.audit.outputs.outputs import read  # noqa: E402
+from dpassay.audit.resolved import resolve  # noqa: E402
+from dpassay.audit.testing.inference import accuracy_bound  # noqa: E402
+from dpassay.audit.testing.training import learn_well  # noqa: E402
 from dpassay.pipeline.regions import SensitivityBall  # noqa: E402
 
 ALPHA = 0.1

@@ -10,7 +10,7 @@ from typing import Any
 from dp_accounting.pld import privacy_loss_distribution as pld
 
 from dpassay.core.numbers import number
-from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Laplace
 
 DELTA = 1e-6

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from dpassay.compute.executors import Threads
-from dpassay.compute.numba_pairs import count_beyond
-from dpassay.compute.philox import RUNS, key
+from dpassay.compute.kernels.numba_pairs import count_beyond
+from dpassay.compute.kernels.philox import RUNS, key
 from rows import Row
 
 CLIP = 10.0

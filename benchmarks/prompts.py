@@ -20,8 +20,8 @@ from dpassay.text.metrics import mean_cosine, words_kept
 from dpassay.text.models.classifier import fit
 from dpassay.text.models.encoders import sentence_encoder
 from dpassay.text.models.generation import Writing
-from dpassay.text.rewriters import prompt
-from dpassay.text.rewriters.tokens import seeded
+from dpassay.text.rewriters.tokens import prompt
+from dpassay.text.rewriters.tokens.drawing import seeded
 
 FORMER = "Say the following text in other words. Answer with the new text only.\n\nText: {text}\n\nNew text:"
 PROMPTS = {

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import opendp.prelude as dp
 
-from dpassay.text.rewriters.release import Release
+from dpassay.text.rewriters.vectors.release import Release
 
 DIM, BAR = 64, 300 * 64
 DRAWS = 100 * DIM

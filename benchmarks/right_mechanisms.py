@@ -1,7 +1,7 @@
 """How often audits refute right mechanisms, which they may with probability α.
 
 `python benchmarks/right_mechanisms.py [--audits 2000] [--processes N] [--record]`. The mechanisms are in
-tests/right_kinds.py, each at its exact guarantee. With --record the counts are written to benchmarks/recorded.
+tests/support/right_kinds.py, each at its exact guarantee. With --record the counts are written to benchmarks/recorded.
 """
 
 import argparse
@@ -14,7 +14,8 @@ import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parents[1] / "tests")]
+TESTS = Path(__file__).parents[1] / "tests"
+sys.path[:0] = [str(TESTS), str(TESTS / "support")]
 
 from scipy.stats import binom  # noqa: E402
 
@@ -48,9 +49,9 @@ def table(found: dict) -> str:
     rows = found["rows"]
     audits, refuted = (sum(row[place] for row in rows.values()) for place in (0, 1))
     head = (
-        f"Right mechanisms at their exact guarantee (tests/right_kinds.py), each audited at α = {ALPHA} with the seeds "
-        f"0, 1, 2, …: how many audits refuted, and *p*, the probability of as many or more if each refutes with "
-        f"probability α. Recorded on {found['machine']} in {found['seconds']:.0f} s; no row may have a p below "
+        f"Right mechanisms at their exact guarantee (tests/support/right_kinds.py), each audited at α = {ALPHA} "
+        f"with the seeds 0, 1, 2, …: how many audits refuted, and *p*, the probability of as many or more if each refutes "
+        f"with probability α. Recorded on {found['machine']} in {found['seconds']:.0f} s; no row may have a p below "
         f"0.01 / {len(rows)}.\n"
     )
     lines = ["| kind | audits | refuted | share | p |", "|---|---|---|---|---|"]

@@ -15,17 +15,17 @@ from contextlib import closing
 import numpy as np
 
 import pairs
-from dpassay.audit.decision_rule import DecisionRule, Hypothesis
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
-from dpassay.audit.distributed import pack, run_batch
-from dpassay.audit.experiment import Experiment, Round
-from dpassay.audit.inference import Counts
-from dpassay.audit.kernels import KERNELS_FROM
-from dpassay.audit.sequential import Task
+from dpassay.audit.mechanisms.kernels import KERNELS_FROM
+from dpassay.audit.remote.distributed import pack, run_batch
+from dpassay.audit.testing.decision_rule import DecisionRule, Hypothesis
+from dpassay.audit.testing.experiment import Experiment, Round
+from dpassay.audit.testing.inference import Counts
+from dpassay.audit.testing.sequential import Task
 from dpassay.compute.executors import Executor, Processes, Threads, cores
-from dpassay.compute.majority_vote import Ballot, ones, rounding
+from dpassay.compute.kernels.majority_vote import Ballot, ones, rounding
 from dpassay.pipeline.parser import parse
-from dpassay.reproduce.acl2022 import DIMENSIONS, EPSILONS
+from dpassay.reproduce.published.acl2022 import DIMENSIONS, EPSILONS
 from dpassay.reproduce.result import Options
 from dpassay.reproduce.sanity import MECHANISMS, exact_loss, sampled_votes
 from rows import Row

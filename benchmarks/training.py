@@ -17,7 +17,7 @@ from dpassay.text.corpora.flights import flights, known_words
 from dpassay.text.models.words import Vocabulary
 from dpassay.training.aggregation import Aggregation, PerUnit, UserEntity, usual_most
 from dpassay.training.federated import Federated, Plan, Sentences, Server, StackedTraining
-from dpassay.training.language_model import LanguageModel, Sizes, perplexity
+from dpassay.training.networks.language_model import LanguageModel, Sizes, perplexity
 from dpassay.training.randomness import Keyed
 from dpassay.training.units import Units, gathered
 from rows import Row

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from dpassay.text.rewriters.word_level import custext, madlib, santext, santext_plus, tem
+from dpassay.text.rewriters.words.word_level import custext, madlib, santext, santext_plus, tem
 from dpassay.words.vocabulary import Vocabulary
 from rows import Row
 

@@ -5,7 +5,7 @@ Run it after a change of src/dpassay/scan/rules/rules.toml.
 
 from pathlib import Path
 
-from dpassay.report.rules import READING_RULES
+from dpassay.report.ci.rules import READING_RULES
 from dpassay.scan.rules import RULES, Rule
 
 DOCS = Path(__file__).parents[1] / "docs"

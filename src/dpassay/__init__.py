@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dpassay.evidence.verifier import verify
     from dpassay.exact import calibrate
     from dpassay.exact.composition import compose
-    from dpassay.exact.privacy_loss import PrivacyLoss
+    from dpassay.exact.pld.privacy_loss import PrivacyLoss
     from dpassay.pipeline.mechanism import Mechanism
     from dpassay.pipeline.parser import parse
     from dpassay.pipeline.pipeline import Pipeline

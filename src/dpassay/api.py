@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from dpassay.adapters import adapted
-from dpassay.audit.targets import as_mechanism
+from dpassay.audit.mechanisms.targets import as_mechanism
 from dpassay.claims.claim import Claim
 from dpassay.claims.judge import judge
 from dpassay.claims.registry import REGISTRY, claim_called
@@ -26,8 +26,8 @@ from dpassay.errors import ExpressionError, InputError
 from dpassay.evidence.confirm import confirmed
 from dpassay.evidence.verdict import Advice, ExactEvidence, Refuted, Verdict
 from dpassay.exact.analysis import analyse
-from dpassay.exact.measure import has_extreme_numbers
-from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.guarantees.true_parameter import has_extreme_numbers
+from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.pipeline.mechanism import HasDistribution
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.words.mechanisms import MECHANISMS, WordMechanism

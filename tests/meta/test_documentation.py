@@ -24,7 +24,7 @@ from dpassay.claims.registry import REGISTRY, SYSTEMS
 from dpassay.cli import main as cli
 from dpassay.core.theorems import Theorem
 from dpassay.evidence.schema import VerdictRecord
-from dpassay.report.claim_report import ClaimReport
+from dpassay.report.claims.claim_report import ClaimReport
 from published import published_verdict
 
 ROOT = Path(__file__).parents[2]
@@ -284,7 +284,7 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 def test_the_pages_of_the_claims_are_those_of_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them with --all; else the table of all claims and every third system's page."""
-    from dpassay.report import show
+    from dpassay.report.claims import show
 
     pages = {path.name: path.read_text() for path in (ROOT / "docs" / "claims").glob("*")}
     assert set(pages) == {"README.md", *(f"{name}.md" for name in SYSTEMS)}

@@ -1,4 +1,4 @@
-"""Files and functions stay small enough to read: where one grows, it holds two ideas."""
+"""Folders, files and functions stay small enough to read: where one grows, it holds two ideas."""
 
 import ast
 from collections.abc import Iterator
@@ -7,7 +7,17 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "src" / "dpassay"
-MOST_LINES, MOST_OF_A_FUNCTION = 400, 55
+MOST_LINES, MOST_OF_A_FUNCTION, MOST_ENTRIES = 500, 55, 14
+TESTS = Path(__file__).parents[1]
+# The list of all packages, and a folder with a record for each mechanism, which nobody reads as a table of contents.
+LISTS = {PACKAGE, PACKAGE / "packages" / "records", TESTS / "support"}
+FOLDERS = [PACKAGE, TESTS, *(path for top in (PACKAGE, TESTS) for path in sorted(top.rglob("*")) if path.is_dir())]
+
+
+@pytest.mark.parametrize("folder", [path for path in FOLDERS if path.name != "__pycache__"], ids=str)
+def test_the_listing_of_a_folder_is_a_table_of_contents(folder: Path) -> None:
+    entries = [path.name for path in folder.iterdir() if path.name != "__pycache__"]
+    assert folder in LISTS or len(entries) <= MOST_ENTRIES, sorted(entries)
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: str(p.relative_to(PACKAGE)))

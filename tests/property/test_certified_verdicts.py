@@ -4,7 +4,8 @@ import pytest
 
 from dpassay import certify, check
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier import examine, work
+from dpassay.evidence.verifier import examine
+from dpassay.evidence.verifier.arithmetic import work
 from mutations import rechained
 from random_pipelines import Case
 

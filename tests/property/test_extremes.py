@@ -6,8 +6,8 @@ import pytest
 from mpmath import mp, mpf
 
 import dpassay
+from dpassay.core.functions.normal import normal_tail
 from dpassay.core.guarantee import GDP, ZCDP, ApproxDP, MetricDP, PureDP, RenyiDP
-from dpassay.core.normal import normal_tail
 from dpassay.core.numbers import iv, log_without, missing, number
 from dpassay.errors import InputError
 

@@ -9,8 +9,8 @@ from dpassay.api import check
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import down, number, up
 from dpassay.exact.analysis import analyse
-from dpassay.exact.loss_components import GaussianLoss, LaplaceLoss
-from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.pld.loss_components import GaussianLoss, LaplaceLoss
+from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided, Shifted
 from dpassay.pipeline.parser import parse
 

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpassay.audit.decision_rule import best_and_margin, rounded
 from dpassay.audit.distinguishers import fit_all
 from dpassay.audit.distinguishers.base import KINDS
 from dpassay.audit.distinguishers.boosted_tables import BoostedTables
@@ -34,10 +33,11 @@ from dpassay.audit.distinguishers.on_leaves import OnLeaves
 from dpassay.audit.distinguishers.own_likelihood import OwnLikelihood
 from dpassay.audit.distinguishers.shared_words import SharedWords
 from dpassay.audit.distinguishers.statistic import NEARER, NEARER_STEPS, SUMMARIES, Statistic
-from dpassay.audit.features import FEATURES, anomalies, feature_count
-from dpassay.audit.leaf_views import View
-from dpassay.audit.ngrams import HASHED
-from dpassay.audit.outputs import join, part, read
+from dpassay.audit.outputs.features import FEATURES, anomalies, feature_count
+from dpassay.audit.outputs.leaf_views import View
+from dpassay.audit.outputs.ngrams import HASHED
+from dpassay.audit.outputs.outputs import join, part, read
+from dpassay.audit.testing.decision_rule import best_and_margin, rounded
 from dpassay.pipeline.distributions import BitDistribution, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
 from dpassay.pipeline.mechanism import Failure
 from tiers import repetitions

@@ -21,13 +21,13 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import INFINITY, ZERO, down, maximum, minimum, number, up
 from dpassay.errors import InputError
 from dpassay.exact.analysis import analyse
-from dpassay.exact.profile import PrivacyProfile
+from dpassay.exact.profiles.profile import PrivacyProfile
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline, run
-from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.bits import BitNoise, Flip
 from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.noises.additive import Additive
 from tiers import repetitions
 
 EPSILONS = ("0", "0.3", "1", "2.5")

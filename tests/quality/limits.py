@@ -12,8 +12,8 @@ import numpy as np
 from classics import Classic, Laplace, NoisyMax, SparseVector
 from scipy.stats import norm
 
-from dpassay.audit.inference import accuracy_bound
-from dpassay.audit.region_pairs import region_pairs
+from dpassay.audit.inputs.region_pairs import region_pairs
+from dpassay.audit.testing.inference import accuracy_bound
 from dpassay.pipeline.regions import SensitivityBall
 
 CANDIDATES = 64  # rules for which the exact bound is computed

@@ -9,10 +9,10 @@ from scipy.stats import gamma, laplace, norm
 
 from dpassay.claims.registry import REGISTRY
 from dpassay.pipeline.distributions import BitDistribution, Gaussian, Mixture, Pmf, Shifted
-from dpassay.pipeline.stages.directions import Around, VonMisesFisher
-from dpassay.pipeline.stages.mahalanobis import ShiftedMahalanobis
-from dpassay.pipeline.stages.radial import ShiftedRadial
-from dpassay.report.claim_report import try_out
+from dpassay.pipeline.stages.noises.directions import Around, VonMisesFisher
+from dpassay.pipeline.stages.noises.mahalanobis import ShiftedMahalanobis
+from dpassay.pipeline.stages.noises.radial import ShiftedRadial
+from dpassay.report.claims.claim_report import try_out
 from statistics_helper import (
     FALSE_ALARMS,
     cdf_p_value,

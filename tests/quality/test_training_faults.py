@@ -11,9 +11,9 @@ import torch
 
 from dpassay.training.accountant import Account
 from dpassay.training.aggregation import PerUnit, flat, projected
-from dpassay.training.canary_audit import audit_training
-from dpassay.training.canary_rounds import CanaryRounds
-from dpassay.training.canary_scores import CanaryScores
+from dpassay.training.canaries.audit import audit_training
+from dpassay.training.canaries.rounds import CanaryRounds
+from dpassay.training.canaries.scores import CanaryScores
 from dpassay.training.federated import Plan, Sentences, Server
 from dpassay.training.randomness import Seeded
 from statistics_helper import FALSE_ALARMS, generator

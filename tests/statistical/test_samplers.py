@@ -10,26 +10,26 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.pipeline.discrete_noise import DiscreteGaussian, DiscreteLaplace
 from dpassay.pipeline.distributions import BitDistribution, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.stages.additive import Additive, leak, one_sided
 from dpassay.pipeline.stages.binary import Binary
 from dpassay.pipeline.stages.bits import BitNoise, Flip
-from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
+from dpassay.pipeline.stages.bounds.clamp import Clamp
+from dpassay.pipeline.stages.bounds.scaling import Clip
 from dpassay.pipeline.stages.categories import Bloom, Category, Hash
-from dpassay.pipeline.stages.clamp import Clamp
-from dpassay.pipeline.stages.directions import Purkayastha, VonMisesFisher
 from dpassay.pipeline.stages.dropout import Dropout
 from dpassay.pipeline.stages.exponential import Choose, Softmax, TopK
-from dpassay.pipeline.stages.mahalanobis import Mahalanobis
+from dpassay.pipeline.stages.noises.additive import Additive, leak, one_sided
+from dpassay.pipeline.stages.noises.bounded_laplace import BoundedLaplace
+from dpassay.pipeline.stages.noises.directions import Purkayastha, VonMisesFisher
+from dpassay.pipeline.stages.noises.mahalanobis import Mahalanobis
+from dpassay.pipeline.stages.noises.radial import Radial
 from dpassay.pipeline.stages.noisy_max import noisy_max
 from dpassay.pipeline.stages.query import PersonRows
-from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.repeat import Repeat
 from dpassay.pipeline.stages.sampling import Times
-from dpassay.pipeline.stages.scaling import Clip
 from dpassay.pipeline.staircase import Staircase
 from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 from statistics_helper import (

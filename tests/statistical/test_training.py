@@ -7,7 +7,7 @@ from scipy.special import ndtr
 
 from dpassay.text.corpora.flights import flights, known_words
 from dpassay.training.aggregation import PerUnit
-from dpassay.training.networks import make_trainable
+from dpassay.training.networks.by_name import make_trainable
 from dpassay.training.randomness import Keyed, Seeded, make_randomness
 from dpassay.training.run import Run, Settings
 from dpassay.training.units import gathered

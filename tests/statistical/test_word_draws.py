@@ -12,12 +12,12 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 from dpassay.compute import devices
-from dpassay.compute import numba_kernels as fused
-from dpassay.compute import numpy_kernels as plain
-from dpassay.compute.draws import ALL, Noise
-from dpassay.compute.likelihood_ratio import of_bits, of_noise
-from dpassay.compute.majority_vote import Ballot, ones, rounding
-from dpassay.compute.philox import key, words
+from dpassay.compute.kernels import numba_kernels as fused
+from dpassay.compute.kernels import numpy_kernels as plain
+from dpassay.compute.kernels.draws import ALL, Noise
+from dpassay.compute.kernels.likelihood_ratio import of_bits, of_noise
+from dpassay.compute.kernels.majority_vote import Ballot, ones, rounding
+from dpassay.compute.kernels.philox import key, words
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided, noise_by_words
 from dpassay.reproduce.sanity import one_rounds
 from statistics_helper import cdf_p_value, counts_p_value, frequencies_p_value, frequency_p_value, generator, require

@@ -53,7 +53,7 @@ def folder(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch = pytest.importorskip("torch", reason="text systems need the extra: pip install 'dpassay[text]'")
     torch.set_num_threads(1)  # two test processes on two cores: more threads would only wait for each other
     from dpassay.text.models.training import Plan
-    from dpassay.text.rewriters.adept import train
+    from dpassay.text.rewriters.vectors.adept import train
 
     place = tmp_path_factory.mktemp("model") / "adept"
     train(texts, texts[:20], place, Plan(steps=200, batch=32, learning_rate=0.01), **SMALL)

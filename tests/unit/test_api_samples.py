@@ -49,7 +49,7 @@ def test_samples_raise_the_lower_bound_where_no_pair_is_known():
 
 
 def test_code_that_does_not_do_what_its_formula_says(monkeypatch):
-    from dpassay.pipeline.stages.additive import Additive
+    from dpassay.pipeline.stages.noises.additive import Additive
 
     monkeypatch.setattr(Additive, "run", lambda self, batch, rng: np.asarray(batch, dtype=float))
     verdict = check("clip(l1, 1) | laplace(2)", epsilon=1, dim=3, runs=5_000)

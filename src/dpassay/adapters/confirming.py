@@ -28,7 +28,7 @@ from dpassay.pipeline.distributions import as_vector
 from dpassay.pipeline.mechanism import Failure, Mechanism
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.stages.additive import Additive
+from dpassay.pipeline.stages.noises.additive import Additive
 
 if TYPE_CHECKING:
     from dpassay.adapters.base import Adapted

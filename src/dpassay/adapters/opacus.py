@@ -23,7 +23,7 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import number
 from dpassay.errors import InputError, in_one_line
 from dpassay.evidence.verdict import Verdict
-from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Gaussian
 
 UNSEEN = (

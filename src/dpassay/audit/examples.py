@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.audit.decision_rule import DecisionRule, rounded
-from dpassay.audit.outputs import Array, Outputs, part
+from dpassay.audit.outputs.outputs import Array, Outputs, part
+from dpassay.audit.testing.decision_rule import DecisionRule, rounded
 from dpassay.errors import harmless
 from dpassay.evidence.sampled import Example
 from dpassay.pipeline.mechanism import Failure

@@ -163,7 +163,7 @@ class AuditOptions:
         """
         if self.time is None:
             return None
-        from dpassay.audit.timing import duration
+        from dpassay.audit.remote.timing import duration
 
         return duration(self.time)
 

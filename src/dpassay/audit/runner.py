@@ -10,24 +10,24 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-from dpassay.audit import float_artifacts
-from dpassay.audit.batches import known_independent
-from dpassay.audit.candidate_pairs import shown
-from dpassay.audit.experiment import COMPARE, Game, GameResult, against_distribution, bound, rejected, stream
-from dpassay.audit.inference import AlphaBudget
-from dpassay.audit.isolation import Watch, watching
-from dpassay.audit.offers import misnamed
+from dpassay.audit.inputs.candidate_pairs import shown
+from dpassay.audit.inputs.pair_search import search
+from dpassay.audit.inputs.shrinking import SHARE as SHRINK_SHARE
+from dpassay.audit.inputs.shrinking import Shrinking, can_shrink
+from dpassay.audit.mechanisms.batches import known_independent
+from dpassay.audit.mechanisms.isolation import Watch, watching
+from dpassay.audit.mechanisms.mechanism_hints import misnamed
+from dpassay.audit.mechanisms.python_objects import answers
+from dpassay.audit.mechanisms.targets import one_at_a_time
 from dpassay.audit.options import AuditOptions, show_options
-from dpassay.audit.pair_search import search
-from dpassay.audit.python_objects import answers
-from dpassay.audit.question import Question, resolve
-from dpassay.audit.saving import AuditFile, AuditState
-from dpassay.audit.sequential import ALONE, MOST_ALONE, Outcomes, TaskRunner, anytime, fixed, in_this_process
-from dpassay.audit.shrinking import SHARE as SHRINK_SHARE
-from dpassay.audit.shrinking import Shrinking, can_shrink
-from dpassay.audit.targets import one_at_a_time
-from dpassay.audit.timing import OutOfTime, check_time, time_budget
-from dpassay.audit.training import only_none
+from dpassay.audit.remote.timing import OutOfTime, check_time, time_budget
+from dpassay.audit.resolved import Question, resolve
+from dpassay.audit.storage.saving import AuditFile, AuditState
+from dpassay.audit.testing import float_artifacts
+from dpassay.audit.testing.experiment import COMPARE, Game, GameResult, against_distribution, bound, rejected, stream
+from dpassay.audit.testing.inference import AlphaBudget
+from dpassay.audit.testing.sequential import ALONE, MOST_ALONE, Outcomes, TaskRunner, anytime, fixed, in_this_process
+from dpassay.audit.testing.training import only_none
 from dpassay.audit.verdict import conclude, is_refuted
 from dpassay.errors import ONLY_NONE, InputError, MechanismError, harmless
 from dpassay.evidence.verdict import Verdict
@@ -75,7 +75,7 @@ def run_audit(subject: Any, options: AuditOptions) -> Verdict:
     question, note = resolve(subject, options)
     if options.workers is None and options.cluster is None:  # and nothing that only workers need is imported
         return _Audit(question, note, in_this_process).verdict()
-    from dpassay.audit.distributed import named, on_executor
+    from dpassay.audit.remote.distributed import named, on_executor
     from dpassay.compute.executors import make_executor
 
     named(question.mechanism)  # what cannot be sent is refused before anything is run

@@ -2,9 +2,13 @@
 
 import math
 
-from dpassay.audit.batches import IN_BATCHES, SAID
-from dpassay.audit.experiment import bound, rejected
-from dpassay.audit.inference import (
+from dpassay.audit.mechanisms.batches import IN_BATCHES, SAID
+from dpassay.audit.mechanisms.targets import describe
+from dpassay.audit.outputs.keys import distinct
+from dpassay.audit.resolved import Question
+from dpassay.audit.storage.saving import AuditState
+from dpassay.audit.testing.experiment import bound, rejected
+from dpassay.audit.testing.inference import (
     AlphaBudget,
     anytime_delta,
     evidence_needed,
@@ -13,10 +17,6 @@ from dpassay.audit.inference import (
     most_certifiable,
     runs_to_reach,
 )
-from dpassay.audit.keys import distinct
-from dpassay.audit.question import Question
-from dpassay.audit.saving import AuditState
-from dpassay.audit.targets import describe
 from dpassay.audit.witness import witness_of
 from dpassay.core.interval import Interval, outward
 from dpassay.core.theorems import Theorem

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Sequence
 
-from dpassay.audit.candidate_pairs import shown
-from dpassay.audit.decision_rule import DecisionRule
 from dpassay.audit.examples import examples, shown_apart
-from dpassay.audit.experiment import SHOWN, GameResult, bound
-from dpassay.audit.outputs import Outputs, part
-from dpassay.audit.question import Question
-from dpassay.audit.saving import AuditState
+from dpassay.audit.inputs.candidate_pairs import shown
+from dpassay.audit.outputs.outputs import Outputs, part
+from dpassay.audit.resolved import Question
+from dpassay.audit.storage.saving import AuditState
+from dpassay.audit.testing.decision_rule import DecisionRule
+from dpassay.audit.testing.experiment import SHOWN, GameResult, bound
 from dpassay.core.guarantee import Guarantee
 from dpassay.errors import harmless
 from dpassay.evidence.sampled import Example, SampledWitness

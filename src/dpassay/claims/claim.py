@@ -166,7 +166,7 @@ class Claim:
         return replace(changed, parameters={k: v for k, v in changed.parameters.items() if k not in gone})
 
     def _repr_html_(self) -> str:
-        from dpassay.report.cards import claim_card
+        from dpassay.report.pages.cards import claim_card
 
         return claim_card(self)
 

@@ -18,16 +18,16 @@ from dpassay.evidence.confirm import confirmed
 from dpassay.evidence.verdict import Advice, Bounds, ExactEvidence, JudgedClaim, Open, Proven, Refuted, Verdict
 from dpassay.exact.analysis import analyse
 from dpassay.exact.calibrate import classic_gaussian_sigma
-from dpassay.exact.measure import Other, measure, repairs
-from dpassay.exact.profile import PrivacyProfile
-from dpassay.exact.profile_bounds import DropoutBound, ProfileBound, PureBound
+from dpassay.exact.dataflow.sampling import Steps
+from dpassay.exact.explanation import explain
+from dpassay.exact.guarantees.true_parameter import Other, measure, repairs
+from dpassay.exact.profiles.bounds import DropoutBound, ProfileBound, PureBound
+from dpassay.exact.profiles.profile import PrivacyProfile
 from dpassay.exact.repair import find_repairs
-from dpassay.exact.sampling import Steps
-from dpassay.exact.verdict_reason import explain
 from dpassay.exact.witness import find_witness
 from dpassay.pipeline.distributions import Gaussian
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.stages.additive import Additive
+from dpassay.pipeline.stages.noises.additive import Additive
 from dpassay.pipeline.stages.query import Query
 
 # Values of δ, besides 0, at which the guarantee that does hold is stated.

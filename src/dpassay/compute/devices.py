@@ -7,9 +7,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Protocol, cast
 
-from dpassay.compute.draws import Span
-from dpassay.compute.likelihood_ratio import LikelihoodRatioTable
-from dpassay.compute.philox import Key
+from dpassay.compute.kernels.draws import Span
+from dpassay.compute.kernels.likelihood_ratio import LikelihoodRatioTable
+from dpassay.compute.kernels.philox import Key
 from dpassay.errors import InputError
 
 DEVICES = ("cpu", "cuda", "numpy")
@@ -70,4 +70,4 @@ def numbers(device: str = "cpu") -> Numbers:
     """
     device, _ = usable(device)
     library = "triton" if device == "cuda" else "numba" if device == "cpu" and has_numba() else "numpy"
-    return cast(Numbers, import_module(f"dpassay.compute.{library}_kernels"))
+    return cast(Numbers, import_module(f"dpassay.compute.kernels.{library}_kernels"))

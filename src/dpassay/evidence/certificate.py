@@ -23,15 +23,15 @@ from dpassay.evidence.other_evidence import guarantee_data, other_lower_evidence
 from dpassay.evidence.upper_evidence import LEVELS, upper_evidence
 from dpassay.evidence.verdict import Verdict
 from dpassay.evidence.verifier import Model, chained, examine, read_step
-from dpassay.evidence.verifier.numbers import forget
-from dpassay.evidence.verifier.work import limited
+from dpassay.evidence.verifier.arithmetic.numbers import forget
+from dpassay.evidence.verifier.arithmetic.work import limited
 from dpassay.exact.analysis import analyse
-from dpassay.exact.profile import PrivacyProfile
+from dpassay.exact.profiles.profile import PrivacyProfile
 from dpassay.exact.witness import Witness
 from dpassay.pipeline.distributions import Mixture, OneSided
 from dpassay.pipeline.parser import evaluate, parse
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.stages.additive import Additive
+from dpassay.pipeline.stages.noises.additive import Additive
 
 SCHEMA = "dpassay/certificate/2"
 # By how much a bound is weakened until the verifier can confirm it.

@@ -7,12 +7,12 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exactly, iv, maximum, middle, minimum, number
 from dpassay.core.theorems import Theorem
 from dpassay.evidence.upper_evidence import LEVELS, Data, enclosed, grids, of_sampled_laplace, point
-from dpassay.exact.after_noise import Kept, kept_after
-from dpassay.exact.profile import Candidate, PrivacyProfile
-from dpassay.exact.profile_bounds import CurveBound, DropoutBound, before_dropout
-from dpassay.exact.pushed_pairs import sources
-from dpassay.exact.sampled_pairs import AbsentBound, EventBound, SampledBound
-from dpassay.exact.sampling import ShuffledBound
+from dpassay.exact.dataflow.post_processing import Kept, kept_after
+from dpassay.exact.dataflow.propagated_pairs import sources
+from dpassay.exact.dataflow.sampled_pairs import AbsentBound, EventBound, SampledBound
+from dpassay.exact.dataflow.sampling import ShuffledBound
+from dpassay.exact.profiles.bounds import CurveBound, DropoutBound, before_dropout
+from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pair import Block, Pair
 from dpassay.pipeline.pipeline import Pipeline
@@ -29,12 +29,12 @@ from dpassay.pipeline.regions import (
     Sphere,
     Squashed,
 )
-from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.stages.binary import Binary
-from dpassay.pipeline.stages.round import Round
-from dpassay.pipeline.stages.scaling import MinMaxScale
-from dpassay.pipeline.stages.squash import Squash
+from dpassay.pipeline.stages.bounds.round import Round
+from dpassay.pipeline.stages.bounds.scaling import MinMaxScale
+from dpassay.pipeline.stages.bounds.squash import Squash
+from dpassay.pipeline.stages.noises.additive import Additive
 
 _INWARD = 1 - iv.mpf("1e-35")  # a pair this much nearer to the middle certainly lies in its region
 _LARGE = 1_000  # an epsilon at which only outputs that reveal a value still count

@@ -4,19 +4,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from dpassay.core.functions.normal import gaussian_delta
 from dpassay.core.guarantee import GDP, ZCDP, MetricDP, RenyiDP
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.normal import gaussian_delta
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exactly, iv, middle, number, up
 from dpassay.evidence.lower_evidence import lower_evidence, pair_data
 from dpassay.evidence.upper_evidence import LEVELS, Data, enclosed, point, upper_evidence
-from dpassay.exact.bounded_range import RangeBound
-from dpassay.exact.divergences import NEAREST_ORDER, largest_rate_shown, pair_losses, rate_orders
-from dpassay.exact.gaussian_dp import largest_mu_shown, points_below
-from dpassay.exact.measure import Other
-from dpassay.exact.metric import near_pairs
-from dpassay.exact.profile import PrivacyProfile
-from dpassay.exact.profile_bounds import PairBound, ProfileBound
+from dpassay.exact.guarantees.gdp import largest_mu_shown, points_below
+from dpassay.exact.guarantees.metric import near_pairs
+from dpassay.exact.guarantees.renyi import NEAREST_ORDER, largest_rate_shown, pair_losses, rate_orders
+from dpassay.exact.guarantees.true_parameter import Other
+from dpassay.exact.profiles.bounded_range import RangeBound
+from dpassay.exact.profiles.bounds import PairBound, ProfileBound
+from dpassay.exact.profiles.profile import PrivacyProfile
 from dpassay.pipeline.pipeline import Pipeline
 
 _MOST_POINTS = 400  # as the verifier allows

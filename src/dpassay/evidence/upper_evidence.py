@@ -11,21 +11,21 @@ import numpy as np
 
 from dpassay.core.numbers import INFINITY, Number, digits, exactly, iv, middle, number
 from dpassay.core.theorems import Theorem
-from dpassay.exact.bounded_range import RangeSteps
-from dpassay.exact.levels import LevelBound
-from dpassay.exact.loss_components import AtomLoss
-from dpassay.exact.loss_sum import LatticeSum
-from dpassay.exact.privacy_loss import PrivacyLoss
-from dpassay.exact.profile import PrivacyProfile
-from dpassay.exact.profile_bounds import DropoutBound, PairBound, ProfileBound, RenyiBound, ZcdpBound, before_dropout
-from dpassay.exact.saddlepoint import SaddlepointBound
-from dpassay.exact.sampled_laplace import SampledLaplaceLoss
-from dpassay.exact.sampled_loss import SampledLoss, SampledPower
-from dpassay.exact.sampled_pairs import ReplacedBound, SampledBound
-from dpassay.exact.sampled_sum import SampledSumLoss
-from dpassay.exact.sampling import BasicBound
-from dpassay.exact.truncated_loss import TruncatedLaplaceLoss
-from dpassay.exact.whole_loss import DiscreteGaussianLoss
+from dpassay.exact.dataflow.sampled_pairs import ReplacedBound, SampledBound
+from dpassay.exact.dataflow.sampling import BasicBound
+from dpassay.exact.pld.loss_components import AtomLoss
+from dpassay.exact.pld.loss_sum import LatticeSum
+from dpassay.exact.pld.noises.integer import DiscreteGaussianLoss
+from dpassay.exact.pld.noises.truncated_laplace import TruncatedLaplaceLoss
+from dpassay.exact.pld.privacy_loss import PrivacyLoss
+from dpassay.exact.pld.sampled.gaussian import SampledLoss, SampledPower
+from dpassay.exact.pld.sampled.laplace import SampledLaplaceLoss
+from dpassay.exact.pld.sampled.laplace_sum import SampledSumLoss
+from dpassay.exact.profiles.bounded_range import RangeSteps
+from dpassay.exact.profiles.bounds import DropoutBound, PairBound, ProfileBound, RenyiBound, ZcdpBound, before_dropout
+from dpassay.exact.profiles.levels import LevelBound
+from dpassay.exact.profiles.profile import PrivacyProfile
+from dpassay.exact.profiles.saddlepoint import SaddlepointBound
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.sampling import Poisson, Subsample
 

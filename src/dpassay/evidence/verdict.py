@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from dpassay.evidence.word_witness import WordWitness
-    from dpassay.exact.privacy_loss import PrivacyLoss
-    from dpassay.exact.profile import PrivacyProfile
+    from dpassay.exact.pld.privacy_loss import PrivacyLoss
+    from dpassay.exact.profiles.profile import PrivacyProfile
     from dpassay.exact.repair import Repair
     from dpassay.exact.witness import Witness
 
@@ -252,7 +252,7 @@ class Verdict:
         >>> check("query(l1, 1) | laplace(1)", epsilon=1).to_html().startswith("<!doctype html>")
         True
         """
-        from dpassay.report.page import verdict_page
+        from dpassay.report.pages.page import verdict_page
 
         return verdict_page(self, made_by)
 
@@ -277,7 +277,7 @@ class Verdict:
         >>> figure.axes[0].get_ylabel()
         'δ(ε)'
         """
-        from dpassay.report.plot import plot_profile
+        from dpassay.report.pictures.plot import plot_profile
 
         return plot_profile(self)
 
@@ -295,7 +295,7 @@ class Verdict:
         return render(self)
 
     def _repr_html_(self) -> str:
-        from dpassay.report.cards import verdict_card
+        from dpassay.report.pages.cards import verdict_card
 
         return verdict_card(self)
 

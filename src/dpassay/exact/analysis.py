@@ -10,28 +10,28 @@ from dataclasses import replace
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import ONE, ZERO, Number, iv, minimum
 from dpassay.core.theorems import Theorem
-from dpassay.exact.additive_noise import additive_profile
-from dpassay.exact.after_noise import kept_after, thresholds_told
-from dpassay.exact.bounded_laplace import bounded_profile
-from dpassay.exact.discrete_mechanisms import discrete_profile
-from dpassay.exact.dominating_pairs import dominating_pairs
-from dpassay.exact.loss_components import AtomLoss
-from dpassay.exact.premises import require_premises
-from dpassay.exact.privacy_loss import PrivacyLoss
-from dpassay.exact.profile import Candidate, PrivacyProfile
-from dpassay.exact.profile_bounds import DropoutBound, PairBound, PureBound
-from dpassay.exact.pushed_pairs import pushed_pairs
-from dpassay.exact.radial_loss import radial_profile
-from dpassay.exact.record_sums import (
+from dpassay.exact.dataflow.post_processing import kept_after, thresholds_told
+from dpassay.exact.dataflow.propagated_pairs import pushed_pairs
+from dpassay.exact.dataflow.record_sums import (
     adds_a_record,
     check_neighbours,
     sums_records,
     with_record_added,
 )
-from dpassay.exact.sampled_lowers import Drawn
-from dpassay.exact.sampling import Steps
-from dpassay.exact.sphere_loss import direction_profile
-from dpassay.exact.top_k import scores_kept
+from dpassay.exact.dataflow.sampled_lowers import Drawn
+from dpassay.exact.dataflow.sampling import Steps
+from dpassay.exact.mechanisms.additive_noise import additive_profile
+from dpassay.exact.mechanisms.bounded_laplace import bounded_profile
+from dpassay.exact.mechanisms.discrete_mechanisms import discrete_profile
+from dpassay.exact.mechanisms.radial import radial_profile
+from dpassay.exact.mechanisms.sphere import direction_profile
+from dpassay.exact.mechanisms.top_k import scores_kept
+from dpassay.exact.pld.loss_components import AtomLoss
+from dpassay.exact.pld.privacy_loss import PrivacyLoss
+from dpassay.exact.premises import require_premises
+from dpassay.exact.profiles.bounds import DropoutBound, PairBound, PureBound
+from dpassay.exact.profiles.dominating_pairs import dominating_pairs
+from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.pipeline.distributions import Gaussian, Laplace, Noise
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import (
@@ -41,14 +41,14 @@ from dpassay.pipeline.regions import (
     Repeated,
     SensitivityBall,
 )
-from dpassay.pipeline.stages.additive import Additive, loses
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion
-from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
-from dpassay.pipeline.stages.directions import Direction
 from dpassay.pipeline.stages.dropout import Dropout
 from dpassay.pipeline.stages.exponential import Choice, TopK
+from dpassay.pipeline.stages.noises.additive import Additive, loses
+from dpassay.pipeline.stages.noises.bounded_laplace import BoundedLaplace
+from dpassay.pipeline.stages.noises.directions import Direction
+from dpassay.pipeline.stages.noises.radial import Radial, in_dimension
 from dpassay.pipeline.stages.query import PersonRows, Query
-from dpassay.pipeline.stages.radial import Radial, in_dimension
 from dpassay.pipeline.stages.repeat import Repeat
 from dpassay.pipeline.stages.sampling import Poisson, Subsample
 

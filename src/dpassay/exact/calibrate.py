@@ -11,8 +11,8 @@ import math
 from fractions import Fraction
 from typing import Any
 
+from dpassay.core.functions.normal import gaussian_sigma
 from dpassay.core.guarantee import EpsilonDelta, make_guarantee
-from dpassay.core.normal import gaussian_sigma
 from dpassay.core.numbers import Number, double_above, double_below, iv, log_without
 from dpassay.errors import InputError
 from dpassay.pipeline.regions import check_dimension, check_positive

@@ -26,12 +26,12 @@ from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, maxim
 from dpassay.core.theorems import Theorem
 from dpassay.errors import ExpressionError, InputError
 from dpassay.exact.analysis import analyse
-from dpassay.exact.bounded_range import RangeBound, loss_divergence
-from dpassay.exact.common_pairs import Part, composed, largest_epsilon, share_a_pair
-from dpassay.exact.loss_components import AtomLoss, GaussianLoss
-from dpassay.exact.privacy_loss import PrivacyLoss
-from dpassay.exact.profile import joined
-from dpassay.exact.profile_bounds import PairBound, ProfileBound, RenyiBound, renyi_epsilon
+from dpassay.exact.pld.loss_components import AtomLoss, GaussianLoss
+from dpassay.exact.pld.privacy_loss import PrivacyLoss
+from dpassay.exact.profiles.bounded_range import RangeBound, loss_divergence
+from dpassay.exact.profiles.bounds import PairBound, ProfileBound, RenyiBound, renyi_epsilon
+from dpassay.exact.profiles.common_pairs import Part, composed, largest_epsilon, share_a_pair
+from dpassay.exact.profiles.profile import joined
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.sampling import Subsample

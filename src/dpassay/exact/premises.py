@@ -16,24 +16,24 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import INFINITY, Number, iv
 from dpassay.core.theorems import Premise, Theorem
 from dpassay.errors import DpassayError
-from dpassay.exact.data_sets import DataSets
-from dpassay.exact.profile import Candidate, PrivacyProfile
-from dpassay.exact.profile_bounds import DropoutBound, ProfileBound
-from dpassay.exact.record_sums import sums_records
-from dpassay.exact.sampled_pairs import AbsentBound, ReplacedBound, same_side
-from dpassay.exact.sampling import BasicBound, Steps
+from dpassay.exact.dataflow.data_sets import DataSets
+from dpassay.exact.dataflow.record_sums import sums_records
+from dpassay.exact.dataflow.sampled_pairs import AbsentBound, ReplacedBound, same_side
+from dpassay.exact.dataflow.sampling import BasicBound, Steps
+from dpassay.exact.profiles.bounds import DropoutBound, ProfileBound
+from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.pipeline.discrete_noise import DiscreteNoise
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pair import Pair
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Ball, Everything, Intersection, Repeated, Sphere
 from dpassay.pipeline.regions.images import squashed
-from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import Stage
-from dpassay.pipeline.stages.clamp import Clamp
-from dpassay.pipeline.stages.radial import Radial
+from dpassay.pipeline.stages.bounds.clamp import Clamp
+from dpassay.pipeline.stages.bounds.squash import Squash
+from dpassay.pipeline.stages.noises.additive import Additive
+from dpassay.pipeline.stages.noises.radial import Radial
 from dpassay.pipeline.stages.sampling import Poisson, Sampling, Subsample
-from dpassay.pipeline.stages.squash import Squash
 from dpassay.pipeline.staircase import Staircase
 from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 

@@ -10,32 +10,32 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
+from dpassay.core.functions.normal import gaussian_sigma
+from dpassay.core.functions.roots import falling_root
 from dpassay.core.guarantee import ApproxDP, EpsilonDelta, Guarantee, PureDP, make_guarantee
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.normal import gaussian_sigma
 from dpassay.core.numbers import INFINITY, TIE, Number, double_above, double_below, iv, middle, number, up
-from dpassay.core.roots import falling_root
 from dpassay.errors import InputError
 from dpassay.exact import calibrate
-from dpassay.exact.additive_noise import additive_uppers
 from dpassay.exact.analysis import analyse, dropped_share, region_at
-from dpassay.exact.dominating_pairs import dominating_pair_is_known
-from dpassay.exact.levels import LevelBound
-from dpassay.exact.profile_bounds import before_dropout
-from dpassay.exact.sampling import Steps
-from dpassay.exact.top_k import scores_kept
+from dpassay.exact.dataflow.sampling import Steps
+from dpassay.exact.mechanisms.additive_noise import additive_uppers
+from dpassay.exact.mechanisms.top_k import scores_kept
+from dpassay.exact.profiles.bounds import before_dropout
+from dpassay.exact.profiles.dominating_pairs import dominating_pair_is_known
+from dpassay.exact.profiles.levels import LevelBound
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Categories, Region, Repeated, SensitivityBall
-from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
 from dpassay.pipeline.stages.bits import BitNoise, Flip
-from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
-from dpassay.pipeline.stages.directions import Direction
+from dpassay.pipeline.stages.bounds.scaling import Clip
 from dpassay.pipeline.stages.exponential import Choice, Softmax
+from dpassay.pipeline.stages.noises.additive import Additive
+from dpassay.pipeline.stages.noises.bounded_laplace import BoundedLaplace
+from dpassay.pipeline.stages.noises.directions import Direction
+from dpassay.pipeline.stages.noises.radial import Radial
 from dpassay.pipeline.stages.noisy_max import GumbelMax, NoisyMax
-from dpassay.pipeline.stages.radial import Radial
-from dpassay.pipeline.stages.scaling import Clip
 from dpassay.pipeline.syntax import NORMS
 
 T = TypeVar("T")

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from dpassay.core.functions.normal import normal_tail
 from dpassay.core.guarantee import EpsilonDelta
-from dpassay.core.normal import normal_tail
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, log_add, maximum, minimum, number
 from dpassay.core.theorems import Theorem
-from dpassay.exact.after_noise import thresholds_told
-from dpassay.exact.data_sets import DataSets
-from dpassay.exact.privacy_loss import PrivacyLoss
-from dpassay.exact.profile import Candidate, PrivacyProfile
-from dpassay.exact.profile_bounds import CurveBound, DropoutBound, PairBound, before_dropout
-from dpassay.exact.sampled_loss import SampledLoss, SampledPower
-from dpassay.exact.sampling import Steps
+from dpassay.exact.dataflow.data_sets import DataSets
+from dpassay.exact.dataflow.post_processing import thresholds_told
+from dpassay.exact.dataflow.sampling import Steps
+from dpassay.exact.pld.privacy_loss import PrivacyLoss
+from dpassay.exact.pld.sampled.gaussian import SampledLoss, SampledPower
+from dpassay.exact.profiles.bounds import CurveBound, DropoutBound, PairBound, before_dropout
+from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.pipeline.discrete_noise import DiscreteLaplace, DiscreteNoise
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Block, Pair
-from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import Stage
 from dpassay.pipeline.stages.bits import BitNoise, Flip
-from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
-from dpassay.pipeline.stages.directions import Direction
 from dpassay.pipeline.stages.exponential import Choice
-from dpassay.pipeline.stages.radial import Radial, in_dimension
+from dpassay.pipeline.stages.noises.additive import Additive
+from dpassay.pipeline.stages.noises.bounded_laplace import BoundedLaplace
+from dpassay.pipeline.stages.noises.directions import Direction
+from dpassay.pipeline.stages.noises.radial import Radial, in_dimension
 from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from dpassay.api import check
-from dpassay.audit.process import Process
-from dpassay.audit.remote import Program
+from dpassay.audit.remote.process import Process
+from dpassay.audit.remote.programs import Program
 from dpassay.audit.runner import audit
 from dpassay.core.files import write_whole
 from dpassay.core.guarantee import ZCDP, RenyiDP

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpassay.compute import draws
-from dpassay.compute.likelihood_ratio import LikelihoodRatioTable, of_bits, of_noise
+from dpassay.compute.kernels import draws
+from dpassay.compute.kernels.likelihood_ratio import LikelihoodRatioTable, of_bits, of_noise
 from dpassay.core.numbers import ZERO, Number, digits, middle, number
 from dpassay.errors import InputError
 from dpassay.pipeline.pair import Array

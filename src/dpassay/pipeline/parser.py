@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
+from dpassay.core.functions.normal import gaussian_sigma
 from dpassay.core.guarantee import make_guarantee
 from dpassay.core.known import quotient, remembered, square_root
-from dpassay.core.normal import gaussian_sigma
 from dpassay.core.numbers import INFINITY, Number, iv, middle, number
 from dpassay.errors import ExpressionError, InputError
 from dpassay.pipeline.pipeline import MAX_STAGES, Pipeline

@@ -23,8 +23,8 @@ class Pipeline:
     """Stages in the order in which a value passes them. It is a mechanism: it can be run.
 
     >>> from dpassay.pipeline.distributions import Laplace
-    >>> from dpassay.pipeline.stages.additive import Additive
-    >>> from dpassay.pipeline.stages.scaling import Clip
+    >>> from dpassay.pipeline.stages.noises.additive import Additive
+    >>> from dpassay.pipeline.stages.bounds.scaling import Clip
     >>> adept = Pipeline((Clip("l2", 1), Additive(Laplace(2))), dim=32)
     >>> print(adept)
     clip(l2, 1) | laplace(2)

@@ -14,7 +14,7 @@ from dpassay.errors import harmless
 from dpassay.packages.environment import program
 from dpassay.packages.judging import Found
 from dpassay.packages.record import Record
-from dpassay.report.gallery import escaped, markdown_table
+from dpassay.report.claims.gallery import escaped, markdown_table
 from dpassay.report.terminal import COLOURS, SIGNS
 
 Judged = Mapping[str, tuple[Record, Found | None]]

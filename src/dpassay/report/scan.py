@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpassay.errors import harmless
-from dpassay.report.results import Level, Place, Result
+from dpassay.report.ci.results import Level, Place, Result
 from dpassay.scan.findings import SEVERITIES, Finding, Mechanism, Scan
 from dpassay.scan.rules import RULES
 
@@ -103,6 +103,6 @@ def summary(scan: Scan) -> str:
 
 def page(scan: Scan, command: str) -> str:
     """A self-contained page."""
-    from dpassay.report.page import scan_page
+    from dpassay.report.pages.page import scan_page
 
     return scan_page(scan, summary(scan), command)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from dpassay.audit.inference import log_limits
+from dpassay.audit.testing.inference import log_limits
 from dpassay.errors import harmless
 from dpassay.report.utility_summary import in_words, summary_figure
 from dpassay.reproduce.result import COLOURS, MARKS, as_csv, pictures

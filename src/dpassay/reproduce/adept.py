@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.audit.inference import proportion_interval
+from dpassay.audit.testing.inference import proportion_interval
 from dpassay.compute.devices import has_numba
-from dpassay.compute.philox import key
+from dpassay.compute.kernels.philox import key
 from dpassay.core.numbers import middle
 from dpassay.pipeline.regions import Ball
 from dpassay.reproduce.result import COLOURS, DASHES, MARKS, Comparison, Options, Result, label, sampled_counts
@@ -80,7 +80,7 @@ def released(shape: str, dim: int) -> int:
 
 @cache
 def _released() -> dict[tuple[int, str], int]:
-    with Path(__file__).with_name("emnlp2021.csv").open(encoding="utf-8", newline="") as file:
+    with (Path(__file__).parent / "published" / "emnlp2021.csv").open(encoding="utf-8", newline="") as file:
         return {(int(row["dim"]), shape): int(row[shape]) for row in csv.DictReader(file) for shape in SHAPES}
 
 
@@ -110,9 +110,9 @@ def beyond_bound(batch: Batch) -> tuple[int, int]:
     (0, 0)
     """
     if batch.device != "numpy" and has_numba():
-        from dpassay.compute.numba_pairs import count_beyond
+        from dpassay.compute.kernels.numba_pairs import count_beyond
     else:
-        from dpassay.compute.random_pairs import count_beyond
+        from dpassay.compute.kernels.random_pairs import count_beyond
     stream = key(batch.seed, 0, batch.dim, SHAPES.index(batch.shape))
     return count_beyond(stream, batch.start, batch.pairs, batch.dim, batch.shape, CLIP)
 

@@ -15,7 +15,7 @@ from dpassay.core.interval import Interval
 from dpassay.core.numbers import middle, number
 from dpassay.exact.calibrate import gaussian
 from dpassay.exact.composition import compose, compose_parallel, simple_group
-from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Laplace
 from dpassay.pipeline.regions import Ball
 from dpassay.reproduce.adept import RELEASED, THEIRS, normal_curve, released

@@ -106,8 +106,8 @@ def _are_shares(found: Any) -> bool:
 
 def accuracies(utterances: Sequence[Utterance], encoder: Encoder, seed: int) -> dict[str, float]:
     """The accuracy on held-out utterances for each way, with one split, one dropout and one draw of the noise."""
-    from dpassay.text.rewriters.dpnr import Dpnr
-    from dpassay.text.rewriters.shared_noise import SharedNoise
+    from dpassay.text.rewriters.vectors.dpnr import Dpnr
+    from dpassay.text.rewriters.vectors.shared_noise import SharedNoise
 
     rng = np.random.default_rng(seed)
     system = Dpnr(encoder, EPSILON, MU)
@@ -168,8 +168,8 @@ def true_epsilon(way: str, dim: int) -> float:
 
 def findings(rows: Sequence[dict[str, Any]], encoder: Encoder) -> list[str]:
     """The verdicts on both kinds of noise, and what remains of each corpus."""
-    from dpassay.text.rewriters.dpnr import Dpnr
-    from dpassay.text.rewriters.shared_noise import SharedNoise, attack
+    from dpassay.text.rewriters.vectors.dpnr import Dpnr
+    from dpassay.text.rewriters.vectors.shared_noise import SharedNoise, attack
     from dpassay.text.systems import SENTENCES
 
     system, claimed = Dpnr(encoder, EPSILON, MU), true_epsilon("right", encoder.dim)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.experiment import stream
+from dpassay.audit.testing.experiment import stream
 from dpassay.reproduce.result import COLOURS, DASHES, Options, Result, label
 
 DRAWS = 1_000_000

@@ -7,11 +7,11 @@ import numpy as np
 
 from dpassay.claims.judge import glance
 from dpassay.claims.registry import REGISTRY
+from dpassay.core.functions.normal import gaussian_sigma
 from dpassay.core.guarantee import make_guarantee
-from dpassay.core.normal import gaussian_sigma
 from dpassay.core.numbers import middle, number
 from dpassay.exact.calibrate import classic_gaussian_sigma
-from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.reproduce.result import COLOURS, DASHES, Options, Result, label
 

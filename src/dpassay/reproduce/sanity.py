@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from scipy.special import bdtr, bdtrc
 
-from dpassay.compute.majority_vote import all_ones, ballots, noise_scale
+from dpassay.compute.kernels.majority_vote import all_ones, ballots, noise_scale
 from dpassay.core.numbers import number
-from dpassay.exact.loss_masses import loss_masses
-from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.pld.loss_masses import loss_masses
+from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Laplace
-from dpassay.reproduce.acl2022 import DIMENSIONS, EPSILONS, published
+from dpassay.reproduce.published.acl2022 import DIMENSIONS, EPSILONS, published
 from dpassay.reproduce.result import COLOURS, DASHES, MARKS, Comparison, Options, Result, label, sampled_counts
 
 RUNS = 100_000

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.audit.experiment import stream
+from dpassay.audit.testing.experiment import stream
 from dpassay.reproduce.result import COLOURS, Comparison, Options, Result, label
 
 Row = tuple[str, int, int, str]

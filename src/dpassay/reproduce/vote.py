@@ -17,18 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.batches import known_independent
-from dpassay.audit.experiment import stream
-from dpassay.audit.inference import proportion_interval
+from dpassay.audit.mechanisms.batches import known_independent
+from dpassay.audit.mechanisms.targets import as_mechanism, draw, load_object
 from dpassay.audit.options import AuditOptions
 from dpassay.audit.runner import run_audit
-from dpassay.audit.targets import as_mechanism, draw, load_object
+from dpassay.audit.testing.experiment import stream
+from dpassay.audit.testing.inference import proportion_interval
 from dpassay.claims.claim import Claim
 from dpassay.core.interval import Interval
 from dpassay.errors import InputError, MechanismError
-from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.pipeline.mechanism import Failure, HasDistribution, Mechanism
-from dpassay.reproduce.acl2022 import DIMENSIONS, EPSILONS
+from dpassay.reproduce.published.acl2022 import DIMENSIONS, EPSILONS
 from dpassay.reproduce.result import COLOURS, DASHES, MARKS, Options, Partial, Result, label
 from dpassay.reproduce.sanity import loss_axis, shown_at, votes_loss
 

@@ -20,11 +20,11 @@ from dpassay.evidence.certificate import certify
 from dpassay.evidence.verdict import Bounds, JudgedClaim, Open, Proven, Refuted, Verdict
 from dpassay.exact.analysis import analyse
 from dpassay.exact.witness import Witness
-from dpassay.report.claim_report import ClaimReport
-from dpassay.report.gallery import claimed, latex
-from dpassay.report.meaning import meaning
-from dpassay.report.page import LETTERS, Scale, charted, headline, true_shown
-from dpassay.report.show import grid, remedies
+from dpassay.report.claims.claim_report import ClaimReport
+from dpassay.report.claims.gallery import claimed, latex
+from dpassay.report.claims.show import grid, remedies
+from dpassay.report.pages.meaning import meaning
+from dpassay.report.pages.page import LETTERS, Scale, charted, headline, true_shown
 from dpassay.report.terminal import describe_witness, event_words
 from dpassay.server.asked import Asked, of_claim
 from dpassay.server.pictures import pictures
@@ -131,11 +131,11 @@ def audit_parts(asked: Asked) -> Parts:
     >>> 0.2 < last["bound"] < 1, last["refuted"]
     (True, True)
     """
-    from dpassay.audit.experiment import Game, bound
+    from dpassay.audit.inputs.pair_search import search
     from dpassay.audit.options import AuditOptions
-    from dpassay.audit.pair_search import search
-    from dpassay.audit.question import resolve
-    from dpassay.audit.sequential import anytime
+    from dpassay.audit.resolved import resolve
+    from dpassay.audit.testing.experiment import Game, bound
+    from dpassay.audit.testing.sequential import anytime
 
     claim = asked.claim()
     epsilon_delta(claim.guarantee)  # refused here if samples cannot test it

@@ -13,16 +13,16 @@ import numpy as np
 
 from dpassay.core.guarantee import Guarantee
 from dpassay.core.numbers import middle
-from dpassay.exact.loss_masses import step_densities
-from dpassay.exact.privacy_loss import PrivacyLoss
-from dpassay.exact.sampled_loss import SampledLoss
+from dpassay.exact.pld.loss_masses import step_densities
+from dpassay.exact.pld.privacy_loss import PrivacyLoss
+from dpassay.exact.pld.sampled.gaussian import SampledLoss
 from dpassay.pipeline.discrete_noise import DiscreteNoise
 from dpassay.pipeline.distributions import BitDistribution, Distribution, Gaussian, Laplace, Noise, OneSided, Pmf
 from dpassay.pipeline.pair import Array, Block, Pair
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import NoiseStage
-from dpassay.pipeline.stages.radial import Radial, in_dimension
+from dpassay.pipeline.stages.noises.additive import Additive
+from dpassay.pipeline.stages.noises.radial import Radial, in_dimension
 
 POINTS, DRAWN, FINE = 12_001, 300, 1 << 14  # points of a curve; points drawn; points of the grid for sums of noises
 AROUND = 16  # about this many standard deviations on either side

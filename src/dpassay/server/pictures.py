@@ -14,17 +14,17 @@ from dpassay.core.guarantee import ApproxDP, Guarantee, MetricDP, PureDP
 from dpassay.core.interval import Interval
 from dpassay.core.numbers import down, middle, number, up
 from dpassay.core.theorems import Theorem
-from dpassay.exact.loss_masses import FEW, LossMasses, loss_masses
-from dpassay.exact.privacy_loss import PrivacyLoss
-from dpassay.exact.profile import PrivacyProfile
-from dpassay.exact.profile_bounds import DropoutBound, PairBound
-from dpassay.exact.sampled_loss import SampledLoss
+from dpassay.exact.pld.loss_masses import FEW, LossMasses, loss_masses
+from dpassay.exact.pld.privacy_loss import PrivacyLoss
+from dpassay.exact.pld.sampled.gaussian import SampledLoss
+from dpassay.exact.profiles.bounds import DropoutBound, PairBound
+from dpassay.exact.profiles.profile import PrivacyProfile
 from dpassay.pipeline.pair import Array
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Ball
-from dpassay.pipeline.stages.additive import Additive
-from dpassay.pipeline.stages.radial import Radial
-from dpassay.pipeline.stages.scaling import Clip
+from dpassay.pipeline.stages.bounds.scaling import Clip
+from dpassay.pipeline.stages.noises.additive import Additive
+from dpassay.pipeline.stages.noises.radial import Radial
 from dpassay.pipeline.syntax import NORMS
 from dpassay.server.densities import Picture, nothing, outputs_of, rounded
 

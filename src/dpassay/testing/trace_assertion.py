@@ -77,9 +77,9 @@ def _failure(result: TraceResult, replay: str) -> str:
 
 
 def _rows(result: TraceResult) -> Iterator[tuple[str, str]]:
-    from dpassay.audit.candidate_pairs import shown
-    from dpassay.trace.code import code_around
-    from dpassay.trace.rules import meaning
+    from dpassay.audit.inputs.candidate_pairs import shown
+    from dpassay.trace.findings.code import code_around
+    from dpassay.trace.findings.rules import meaning
 
     finding = result.findings[0]
     if finding.place is not None:

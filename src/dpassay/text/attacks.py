@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from dpassay.audit.inference import log_limits
+from dpassay.audit.testing.inference import log_limits
 from dpassay.errors import InputError
 from dpassay.text.models.words import tokenise
 from dpassay.text.rewriters.base import Rewriter, TextGuarantee, checked

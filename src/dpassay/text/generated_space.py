@@ -22,7 +22,7 @@ from dpassay.text.metrics import sentence_bleu, unchanged, words_kept
 from dpassay.text.models.next_word import Writer
 from dpassay.text.models.words import tokenise
 from dpassay.text.reconstruction import Reconstruction, guessed_vectors, learn
-from dpassay.text.rewriters.latent import LatentRewriter
+from dpassay.text.rewriters.vectors.latent import LatentRewriter
 
 TRIES = 5  # times as many texts are written as are wanted, at most: many are the same
 PROBED, DRAWS = 400, 8000  # utterances that are rewritten to probe the model, and how often in all

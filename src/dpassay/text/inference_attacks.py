@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.inference import accuracy_bound, log_limits, proportion_interval
 from dpassay.audit.options import Progress, check_alpha
+from dpassay.audit.testing.inference import accuracy_bound, log_limits, proportion_interval
 from dpassay.errors import InputError
 from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.models.words import tokenise
@@ -220,7 +220,7 @@ def _likelihoods(system: Any, names: list[str]) -> Callable[[Floats], Floats]:
 
         vectors = system.noise.bounded(system.model.vectors(names))
         return lambda rows: log_densities(system.noise, rows, vectors)
-    from dpassay.text.rewriters.dpnr import Dpnr, log_likelihood
+    from dpassay.text.rewriters.vectors.dpnr import Dpnr, log_likelihood
 
     if isinstance(system, Dpnr):
         each: list[Callable[[Any], Any]] = [log_likelihood(system, name) for name in names]

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
 
-from dpassay.audit.inference import proportion_interval
+from dpassay.audit.testing.inference import proportion_interval
 from dpassay.core.files import write_whole
 from dpassay.errors import InputError
 from dpassay.text.models.folder import first_fault, read_json

@@ -19,8 +19,8 @@ from dpassay.audit.options import Progress
 from dpassay.errors import InputError
 from dpassay.text.models.words import PAD
 from dpassay.text.rewriters.base import Rewriter
-from dpassay.text.rewriters.latent import LatentRewriter
-from dpassay.text.rewriters.release import Release
+from dpassay.text.rewriters.vectors.latent import LatentRewriter
+from dpassay.text.rewriters.vectors.release import Release
 
 Floats = NDArray[np.float64]
 

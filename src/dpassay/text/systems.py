@@ -126,7 +126,7 @@ def opened(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
 
 def _adept(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
     from dpassay.text.rewriters.base import as_mechanism
-    from dpassay.text.rewriters.latent import adept
+    from dpassay.text.rewriters.vectors.latent import adept
 
     guarantee = claim(**{k: v for k, v in changes.items() if k in ("epsilon", "delta")}).guarantee
     subject = adept(guarantee.claimed, guarantee.delta, model=str(folder), mechanism=REWRITERS[claim.name])
@@ -135,7 +135,7 @@ def _adept(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
 
 
 def _dptext(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
-    from dpassay.text.rewriters.dptext import load
+    from dpassay.text.rewriters.vectors.dptext import load
 
     subject = load(folder)
     if READINGS[claim.name] != subject.reading:
@@ -148,7 +148,7 @@ def _dptext(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
 
 
 def _dpnr(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
-    from dpassay.text.rewriters.dpnr import load
+    from dpassay.text.rewriters.vectors.dpnr import load
 
     subject, _ = load(folder)
     if (subject.delta > 0) != (claim.name in WITH_GAUSSIAN):
@@ -165,7 +165,7 @@ def _dpnr(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
 
 
 def _binary(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
-    from dpassay.text.rewriters.binary import load
+    from dpassay.text.rewriters.vectors.binary import load
 
     subject, _ = load(folder)
     if ENCODINGS[claim.name] != subject.mechanism:
@@ -192,7 +192,7 @@ def attacked(
     if hasattr(subject, "rewriter"):
         return _attacked_rewriter(system, _texts(texts), seed, progress, draws)
     if hasattr(subject, "encoder") and hasattr(subject, "mu"):
-        from dpassay.text.rewriters.dpnr import distinguisher
+        from dpassay.text.rewriters.vectors.dpnr import distinguisher
 
         pair = SENTENCES if texts is None else _pair(_texts(texts))
         return replace(system, inputs={"pairs": [pair]}, guesser=distinguisher(subject, *pair) if subject.mu else None)
@@ -206,7 +206,7 @@ def _attacked_rewriter(
 
     The audit itself uses a rewriter's own output probabilities.
     """
-    from dpassay.text.rewriters.latent import LatentRewriter
+    from dpassay.text.rewriters.vectors.latent import LatentRewriter
 
     rewriter = system.subject.rewriter
     if isinstance(rewriter, LatentRewriter):
@@ -221,7 +221,7 @@ def _attacked_rewriter(
 
 def _neighbouring(texts: list[str], neighbours: Neighbours) -> list[tuple[str, str]]:
     """Maximally different pairs of texts that a guarantee covers."""
-    from dpassay.audit.candidate_pairs import why_not_neighbours
+    from dpassay.audit.inputs.candidate_pairs import why_not_neighbours
 
     some = list(dict.fromkeys(texts))[:MOST_COMPARED]
     pairs = (
@@ -260,7 +260,7 @@ def _farthest(subject: Any, texts: list[str]) -> tuple[str, str]:
 
 def _pair(texts: Sequence[str]) -> tuple[str, str]:
     """The first two texts that differ in one word."""
-    from dpassay.audit.candidate_pairs import why_not_neighbours
+    from dpassay.audit.inputs.candidate_pairs import why_not_neighbours
 
     some = list(dict.fromkeys(texts))[:200]
     for i, first in enumerate(some):
@@ -330,10 +330,10 @@ def audit_declared(rewriter: Any, guarantee: TextGuarantee, progress: Progress |
 
 def of_audit(file: Path, named: Specification) -> tuple[Any, Callable[[list[Any]], Any] | None]:
     """The rewriter and the distinguisher of a saved audit, made from the model; nothing in the file is executed."""
-    from dpassay.audit.checkpoint import load
+    from dpassay.audit.storage.checkpoint import load
     from dpassay.text.rewriters.base import as_mechanism
     from dpassay.text.rewriters.catalogue import Specification
-    from dpassay.text.rewriters.latent import LatentRewriter
+    from dpassay.text.rewriters.vectors.latent import LatentRewriter
 
     journal = load(file)
     asked, record = journal.asked.subject, journal.witness or journal.main

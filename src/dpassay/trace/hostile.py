@@ -16,19 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.audit.hostile_inputs import HostileInput, hostile_inputs
+from dpassay.audit.inputs.hostile_inputs import HostileInput, hostile_inputs
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
 from dpassay.evidence.verdict import Bounds, ExactEvidence, Refuted, SampledEvidence
-from dpassay.trace.budget import Budget
-from dpassay.trace.counting import Counting
-from dpassay.trace.failing import RunError, SubjectGone
-from dpassay.trace.findings import Finding
-from dpassay.trace.outputs import leaves, same
-from dpassay.trace.record import Run
+from dpassay.trace.findings.findings import Finding
+from dpassay.trace.natural.budget import Budget
+from dpassay.trace.natural.counting import Counting
+from dpassay.trace.natural.failing import RunError, SubjectGone
+from dpassay.trace.natural.outputs import leaves, same
 from dpassay.trace.result import TraceResult
 from dpassay.trace.runner import ALPHA
-from dpassay.trace.tracer import Tracer
+from dpassay.trace.watch.record import Run
+from dpassay.trace.watch.tracer import Tracer
 
 MOST_RUNS = 200  # of a trace, including the counted runs of hostile inputs
 LEAST_RUNS = 185  # for hostile inputs, if more were needed before

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
-from dpassay.audit.candidate_pairs import same, shown, why_not_neighbours
-from dpassay.audit.data_sets import why_not_records
+from dpassay.audit.inputs.candidate_pairs import same, shown, why_not_neighbours
+from dpassay.audit.inputs.data_sets import why_not_records
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 

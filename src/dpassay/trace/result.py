@@ -11,10 +11,10 @@ import numpy as np
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
 from dpassay.evidence.verdict import Verdict
-from dpassay.trace.counting import Count
-from dpassay.trace.findings import Finding
-from dpassay.trace.record import Draw
-from dpassay.trace.trials import Trials
+from dpassay.trace.findings.findings import Finding
+from dpassay.trace.natural.counting import Count
+from dpassay.trace.replay.trials import Trials
+from dpassay.trace.watch.record import Draw
 
 
 @dataclass(frozen=True, eq=False)

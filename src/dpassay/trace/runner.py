@@ -17,28 +17,25 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.audit.candidate_pairs import same as same_input
-from dpassay.audit.python_objects import returns_nothing
+from dpassay.audit.inputs.candidate_pairs import same as same_input
+from dpassay.audit.mechanisms.python_objects import returns_nothing
 from dpassay.core.guarantee import make_guarantee
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import Number, down, iv, up
 from dpassay.errors import ONLY_NONE, InputError, MechanismError
 from dpassay.evidence.verdict import Bounds, ExactEvidence, JudgedClaim, Open, Refuted, SampledEvidence
-from dpassay.trace.budget import COPYING, Budget
-from dpassay.trace.counting import Count, Counting
-from dpassay.trace.explaining import explained, next_audit, why_open
-from dpassay.trace.failing import RunError, WatchedTooLong
-from dpassay.trace.findings import as_coded, unaccounted
-from dpassay.trace.imported import draws_at_import
-from dpassay.trace.laws import NodeLaw, node_law
-from dpassay.trace.projections import Centres
-from dpassay.trace.record import Array, Run
-from dpassay.trace.replay import values_of
-from dpassay.trace.result import TraceResult
-from dpassay.trace.suggesting import Suggested, limit_of, suggested
-from dpassay.trace.tracer import Tracer
-from dpassay.trace.trials import (
+from dpassay.trace.findings.explaining import explained, next_audit, why_open
+from dpassay.trace.findings.findings import as_coded, unaccounted
+from dpassay.trace.findings.suggesting import Suggested, limit_of, suggested
+from dpassay.trace.laws.number_laws import NodeLaw, node_law
+from dpassay.trace.natural.budget import COPYING, Budget
+from dpassay.trace.natural.counting import Count, Counting
+from dpassay.trace.natural.failing import RunError, WatchedTooLong
+from dpassay.trace.natural.imported import draws_at_import
+from dpassay.trace.natural.projections import Centres
+from dpassay.trace.replay.replaying import values_of
+from dpassay.trace.replay.trials import (
     ENOUGH,
     LEAST,
     MOST_LEFT_OUT,
@@ -48,6 +45,9 @@ from dpassay.trace.trials import (
     agreeing_paths,
     needed,
 )
+from dpassay.trace.result import TraceResult
+from dpassay.trace.watch.record import Array, Run
+from dpassay.trace.watch.tracer import Tracer
 
 MOST_PAIRS, MOST_GIVEN, MOST_INPUTS = 4, 8, 40
 ALPHA = 1e-3  # error probability of a trace of given pairs

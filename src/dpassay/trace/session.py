@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dpassay.audit.hostile_inputs import hostile_inputs
-from dpassay.audit.lines import seconds_of
-from dpassay.audit.timing import duration
+from dpassay.audit.inputs.hostile_inputs import hostile_inputs
+from dpassay.audit.remote.lines import seconds_of
+from dpassay.audit.remote.timing import duration
 from dpassay.core.json import plain
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
@@ -17,7 +17,7 @@ from dpassay.trace.hostile import SHARE, WHOLE_ALPHA, quiet, with_hostile
 from dpassay.trace.relations import check_different, stated_relation
 from dpassay.trace.result import TraceResult
 from dpassay.trace.runner import trace as trace_pairs
-from dpassay.trace.tracer import Tracer
+from dpassay.trace.watch.tracer import Tracer
 
 
 def trace(
@@ -61,7 +61,7 @@ def trace(
     tracer = f if isinstance(f, Tracer) else Tracer(f, seed, None if time_limit is None else seconds_of(time_limit))
     result = traced(tracer, asked)
     if save is not None:
-        from dpassay.trace.saved import save_trace
+        from dpassay.trace.storage.saved import save_trace
 
         save_trace(result, Path(save), tracer, asked)
     return result

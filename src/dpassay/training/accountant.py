@@ -15,7 +15,7 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import down, number, up
 from dpassay.errors import InputError
 from dpassay.exact.analysis import analyse
-from dpassay.exact.profile import PrivacyProfile
+from dpassay.exact.profiles.profile import PrivacyProfile
 from dpassay.pipeline.parser import parse
 
 MOST_NOISE = 1e4

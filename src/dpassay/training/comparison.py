@@ -25,7 +25,7 @@ from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.models.words import PAD, Vocabulary, tokenise
 from dpassay.training.aggregation import Aggregation, PerUnit, UserEntity, usual_most
 from dpassay.training.federated import Federated, Plan, Sentences, Server, StackedTraining
-from dpassay.training.language_model import BATCH, LanguageModel, Sizes
+from dpassay.training.networks.language_model import BATCH, LanguageModel, Sizes
 from dpassay.training.randomness import Seeded
 from dpassay.training.units import Units, gathered, is_held_out
 

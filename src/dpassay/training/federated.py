@@ -19,7 +19,7 @@ from torch import Tensor
 from dpassay.errors import InputError
 from dpassay.text.models.words import PAD
 from dpassay.training.aggregation import Aggregation, Part, Stack, in_parts
-from dpassay.training.language_model import stacked_losses
+from dpassay.training.networks.language_model import stacked_losses
 from dpassay.training.randomness import Randomness
 
 TOGETHER = {"cpu": 32, "cuda": 256}  # cells computed at once

@@ -132,7 +132,7 @@ class Discrete(Keyed):
 
     def normal(self, round_: int, size: int, deviation: float, device: torch.device) -> Tensor:
         """Integer multiples of the step, as doubles; drawn afresh by a resumed run."""
-        from dpassay.text.rewriters.release import discrete_gaussian
+        from dpassay.text.rewriters.vectors.release import discrete_gaussian
 
         assert self.step is not None
         drawn = np.asarray(discrete_gaussian(math.ceil(deviation / self.step), size), dtype=np.float64)

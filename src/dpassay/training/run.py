@@ -21,15 +21,15 @@ from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.models.folder import MODEL, About, Arrays, read_folder, system_of, write_folder
 from dpassay.text.models.training import Progress, interruptible, usable
 from dpassay.text.models.words import Vocabulary
-from dpassay.text.rewriters.adept import Learnt
+from dpassay.text.rewriters.vectors.adept import Learnt
 from dpassay.training.accountant import Account, least_noise
 from dpassay.training.aggregation import Aggregation, PerUnit, UserEntity
-from dpassay.training.canary_rounds import CanaryRounds
-from dpassay.training.canary_scores import CanaryScores, write_scores
-from dpassay.training.canary_sentences import secrets, sentence_scores, with_canaries
+from dpassay.training.canaries.rounds import CanaryRounds
+from dpassay.training.canaries.scores import CanaryScores, write_scores
+from dpassay.training.canaries.sentences import secrets, sentence_scores, with_canaries
 from dpassay.training.federated import Federated, Sentences, Server
-from dpassay.training.language_model import perplexity
-from dpassay.training.networks import Trainable, make_trainable, reopened
+from dpassay.training.networks.by_name import Trainable, make_trainable, reopened
+from dpassay.training.networks.language_model import perplexity
 from dpassay.training.randomness import KEY_BYTES, Randomness, make_randomness
 from dpassay.training.settings import Settings
 from dpassay.training.statement import Terms, stated_as_finished, write_statement

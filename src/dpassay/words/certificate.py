@@ -13,7 +13,7 @@ import numpy as np
 from dpassay.core.guarantee import MetricDP
 from dpassay.core.numbers import as_written
 from dpassay.errors import CertificateError, InputError
-from dpassay.evidence.verifier.words import MOST_FOR_ALL_PAIRS, SCHEMA, check_words
+from dpassay.evidence.verifier.words.certificates import MOST_FOR_ALL_PAIRS, SCHEMA, check_words
 from dpassay.evidence.word_witness import WordWitness
 from dpassay.words.mechanisms import TEM, CusText, ScoredWords
 from dpassay.words.rules import STOP_WORDS

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dpassay.compute import triton_word_gaps as kernels
+from dpassay.compute.kernels import triton_word_gaps as kernels
 from dpassay.words.mechanisms import ScoredWords
 from dpassay.words.vocabulary import Array
 from dpassay.words.worst_pair import AIMS, BLOCK, SINGLE, Errors, Rows, laws_of

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpassay.compute.word_gaps import distance_error, distances
+from dpassay.compute.kernels.word_gaps import distance_error, distances
 from dpassay.words.mechanisms import CusText, log_sum
 from dpassay.words.worst_pair import AIMS, OUTSIDE, UNIT, Errors, Extreme, extreme_of
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.compute.word_gaps import distances
+from dpassay.compute.kernels.word_gaps import distances
 from dpassay.core.guarantee import Guarantee, MetricDP, PureDP
 from dpassay.core.interval import Interval, outward
 from dpassay.core.neighbours import Neighbours

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.compute.word_gaps import distance_error, distances
+from dpassay.compute.kernels.word_gaps import distance_error, distances
 from dpassay.errors import InputError
 from dpassay.words.mechanisms import CusText, ScoredWords, WordMechanism, log_sum
 from dpassay.words.variants import NearestWords, SanTextPlus, distance_rows, scaled

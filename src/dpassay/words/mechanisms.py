@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.compute.word_gaps import METRICS, distances
+from dpassay.compute.kernels.word_gaps import METRICS, distances
 from dpassay.errors import InputError
 from dpassay.words.vocabulary import Array, Vocabulary
 

@@ -163,6 +163,6 @@ def plain_rows(mechanism: ScoredWords, places: Sequence[int]) -> Array:
 
 def distance_rows(vocabulary: Vocabulary, places: Sequence[int] | NDArray[np.int64], metric: str) -> Array:
     """The distances of some words from all words, by numba where it is installed."""
-    kernels = import_module(f"dpassay.compute.{'numba_' * has_numba()}word_gaps")
+    kernels = import_module(f"dpassay.compute.kernels.{'numba_' * has_numba()}word_gaps")
     found: Array = kernels.distances(vocabulary.vectors[list(places)], vocabulary.vectors, metric)
     return found

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.compute.devices import has_numba, usable
-from dpassay.compute.word_gaps import distance_error
+from dpassay.compute.kernels.word_gaps import distance_error
 from dpassay.errors import InputError
 from dpassay.words.mechanisms import ScoredWords, log_sum
 from dpassay.words.vocabulary import Array
@@ -241,7 +241,7 @@ class _Blocks:
     def __init__(self, mechanism: ScoredWords, metric: str, epsilon: float, short: bool, device: str) -> None:
         self.mechanism, self.metric, self.epsilon, self.short = mechanism, metric, epsilon, short
         fast = device != "numpy" and has_numba()
-        self.kernels = import_module(f"dpassay.compute.{'numba_' * fast}word_gaps")
+        self.kernels = import_module(f"dpassay.compute.kernels.{'numba_' * fast}word_gaps")
         self.vectors = mechanism.vocabulary.vectors
         self.words = len(self.vectors)
         self.laws = laws_of(mechanism)

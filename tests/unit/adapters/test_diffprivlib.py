@@ -9,7 +9,7 @@ import pytest
 
 import dpassay
 from dpassay.adapters import adapted
-from dpassay.audit.targets import load_python
+from dpassay.audit.mechanisms.targets import load_python
 from recorded import recorded
 
 MODULE = "diffprivlib.mechanisms.some"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dpassay import audit
-from dpassay.audit.inference import Counts, anytime_bound, anytime_delta
+from dpassay.audit.testing.inference import Counts, anytime_bound, anytime_delta
 
 
 @pytest.mark.parametrize("fixed", [False, True])

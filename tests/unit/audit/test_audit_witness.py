@@ -9,9 +9,9 @@ import pytest
 
 from dpassay import audit
 from dpassay.audit.distinguishers import fit_all
-from dpassay.audit.features import FEATURES, FLOAT_BITS, feature_count, feature_name
-from dpassay.audit.outputs import read
-from dpassay.audit.targets import as_mechanism, draw
+from dpassay.audit.mechanisms.targets import as_mechanism, draw
+from dpassay.audit.outputs.features import FEATURES, FLOAT_BITS, feature_count, feature_name
+from dpassay.audit.outputs.outputs import read
 from dpassay.audit.witness import table_rows, witness_rows
 from dpassay.core.guarantee import make_guarantee
 from dpassay.evidence.sampled import Rate, SampledWitness

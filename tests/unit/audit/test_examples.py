@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from dpassay.audit.decision_rule import DecisionRule
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
 from dpassay.audit.examples import LONGEST, SHOWN, _text, examples, shown_apart
-from dpassay.audit.outputs import read
+from dpassay.audit.outputs.outputs import read
+from dpassay.audit.testing.decision_rule import DecisionRule
 from dpassay.pipeline.mechanism import Failure
 
 

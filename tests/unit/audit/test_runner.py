@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dpassay import Claim, InputError, MechanismError, Open, Refuted, audit, claims
-from dpassay.audit.inference import accuracy_bound, p_value
-from dpassay.audit.training import learn_rule
+from dpassay.audit.testing.inference import accuracy_bound, p_value
+from dpassay.audit.testing.training import learn_rule
 from dpassay.evidence.sampled import SampledWitness
 from dpassay.pipeline.distributions import Laplace, Shifted
 from dpassay.pipeline.regions import Ball, SensitivityBall
@@ -298,7 +298,7 @@ def test_an_audit_that_broke_while_it_learnt_goes_on_from_its_counts(tmp_path, m
         return learn_rule(experiment, *arguments, had=had, **more)
 
     with monkeypatch.context() as patched:
-        patched.setattr("dpassay.audit.sequential.learn_rule", dies)
+        patched.setattr("dpassay.audit.testing.sequential.learn_rule", dies)
         with pytest.raises(MechanismError, match=r"guesses in .* runs were correct"):
             audit(Breaks(10**9), PAIR, **options)
     before = json.loads((tmp_path / "audit.json").read_text())["main"]["epochs"]

@@ -8,7 +8,7 @@ import pytest
 import dpassay
 from dpassay.api import check
 from dpassay.claims.registry import REGISTRY, SYSTEMS, find
-from dpassay.claims.registry.dpnr import worst_encoder
+from dpassay.claims.registry.text.dpnr import worst_encoder
 from dpassay.errors import InputError
 from published import published_verdict
 

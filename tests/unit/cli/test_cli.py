@@ -611,7 +611,7 @@ def test_the_gallery_with_samples(here, monkeypatch: pytest.MonkeyPatch) -> None
     assert data["small"]["sampled"]["alpha"] <= 0.001
     jsonschema.validate(data["small"]["sampled"], SCHEMA)
 
-    from dpassay.report.claim_report import TrialResult
+    from dpassay.report.claims.claim_report import TrialResult
 
     monkeypatch.setattr(TrialResult, "contradictory", property(lambda self: True))
     code, _, err = here("gallery", "--only", "sue", "--sample")
@@ -621,7 +621,7 @@ def test_the_gallery_with_samples(here, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_an_interrupted_gallery_shows_what_it_has(here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     from dpassay import api as checking
-    from dpassay.report import claim_report as story
+    from dpassay.report.claims import claim_report as story
 
     judge, page = checking.check, tmp_path / "x.html"
 

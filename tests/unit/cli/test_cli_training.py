@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from dpassay.cli.main import app
 from dpassay.errors import InputError
-from dpassay.training.canary_scores import CanaryScores, read_scores, write_scores
+from dpassay.training.canaries.scores import CanaryScores, read_scores, write_scores
 
 
 @pytest.fixture

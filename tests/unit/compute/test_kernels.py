@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from dpassay.cli.common import usable_device
-from dpassay.compute import devices, numba_kernels, numpy_kernels
-from dpassay.compute.draws import Noise, Span
-from dpassay.compute.likelihood_ratio import LikelihoodRatioTable, of_bits, of_noise
-from dpassay.compute.philox import key, words
+from dpassay.compute import devices
+from dpassay.compute.kernels import numba_kernels, numpy_kernels
+from dpassay.compute.kernels.draws import Noise, Span
+from dpassay.compute.kernels.likelihood_ratio import LikelihoodRatioTable, of_bits, of_noise
+from dpassay.compute.kernels.philox import key, words
 
 KEY = (123, 0xF0000456)  # the second word's highest bit is set
 SPANS = [
@@ -43,7 +44,7 @@ LIMITS = [(-1e4, 1e4, 1e-5), (-np.inf, 3.0, 0.1), (-1e300, 0.0, 0.01), (2.0, np.
 def interpreted():
     """Triton's kernels, run by its interpreter where there is no GPU; see conftest.py."""
     pytest.importorskip("triton", reason="Triton is not made for this system")
-    from dpassay.compute import triton_kernels
+    from dpassay.compute.kernels import triton_kernels
 
     with pytest.MonkeyPatch.context() as patch:
         if not devices.has_gpu():

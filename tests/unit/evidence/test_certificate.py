@@ -15,7 +15,7 @@ from dpassay.errors import InputError
 from dpassay.evidence.certificate import SCHEMA, certify, save
 from dpassay.evidence.verdict import Verdict
 from dpassay.evidence.verifier import examine
-from dpassay.evidence.verifier.numbers import forget
+from dpassay.evidence.verifier.arithmetic.numbers import forget
 from published import published_verdict
 
 CASES = {

@@ -183,7 +183,7 @@ def test_where_no_exact_loss_is_known_there_is_none() -> None:
 
 
 def test_the_page_is_that_of_the_command_line() -> None:
-    from dpassay.report.page import verdict_page
+    from dpassay.report.pages.page import verdict_page
 
     assert refuted().to_html("dpassay check") == verdict_page(refuted(), "dpassay check")
 

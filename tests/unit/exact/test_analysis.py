@@ -11,11 +11,11 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import INFINITY, ZERO, down, number, up
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
-from dpassay.exact.additive_noise import additive_uppers
 from dpassay.exact.analysis import analyse
-from dpassay.exact.privacy_loss import PrivacyLoss
-from dpassay.exact.profile import PrivacyProfile
-from dpassay.exact.profile_bounds import DropoutBound
+from dpassay.exact.mechanisms.additive_noise import additive_uppers
+from dpassay.exact.pld.privacy_loss import PrivacyLoss
+from dpassay.exact.profiles.bounds import DropoutBound
+from dpassay.exact.profiles.profile import PrivacyProfile
 from dpassay.pipeline.distributions import Laplace, Shifted
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.regions import Ball, Box

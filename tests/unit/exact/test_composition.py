@@ -27,7 +27,7 @@ from dpassay.exact.composition import (
     read_answer,
     simple_group,
 )
-from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.pipeline.parser import parse
 
 

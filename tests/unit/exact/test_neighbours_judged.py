@@ -8,8 +8,8 @@ import pytest
 
 import dpassay
 from dpassay import check
-from dpassay.audit.candidate_pairs import why_not_neighbours
-from dpassay.audit.data_sets import why_not_records
+from dpassay.audit.inputs.candidate_pairs import why_not_neighbours
+from dpassay.audit.inputs.data_sets import why_not_records
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 from forging import rechained

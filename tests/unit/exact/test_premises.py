@@ -12,12 +12,12 @@ from dpassay.core.theorems import Premise, Theorem
 from dpassay.errors import DpassayError
 from dpassay.evidence.verifier import premises as verified
 from dpassay.exact.analysis import analyse
-from dpassay.exact.data_sets import added, fixed_size
-from dpassay.exact.dominating_pairs import additive_bound
+from dpassay.exact.dataflow.data_sets import added, fixed_size
+from dpassay.exact.dataflow.sampled_pairs import sampled
 from dpassay.exact.premises import require_premises
-from dpassay.exact.profile import Candidate, PrivacyProfile
-from dpassay.exact.profile_bounds import PairBound, PureBound
-from dpassay.exact.sampled_pairs import sampled
+from dpassay.exact.profiles.bounds import PairBound, PureBound
+from dpassay.exact.profiles.dominating_pairs import additive_bound
+from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.pipeline.distributions import Laplace, OneSided
 from dpassay.pipeline.pair import Block, Pair
 

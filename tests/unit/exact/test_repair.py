@@ -15,10 +15,10 @@ from dpassay.exact.repair import Repair, find_repairs
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.bits import BitNoise, Flip
 from dpassay.pipeline.stages.exponential import Choose
-from dpassay.pipeline.stages.radial import Radial
+from dpassay.pipeline.stages.noises.additive import Additive
+from dpassay.pipeline.stages.noises.radial import Radial
 
 REFUTED = [
     ("clip(l2, 1) | laplace(2)", 32, {"epsilon": "1"}),

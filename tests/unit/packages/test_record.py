@@ -150,7 +150,7 @@ def test_all_audits_together_keep_the_stated_error_probability():
 
 
 def test_the_gallerys_page_has_the_packages_as_released():
-    from dpassay.report.page import gallery_page
+    from dpassay.report.pages.page import gallery_page
 
     page = gallery_page([], "dpassay gallery")
     assert "<h2>As released</h2>" in page

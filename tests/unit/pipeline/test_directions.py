@@ -8,7 +8,7 @@ from mpmath import mp
 
 from dpassay.errors import InputError
 from dpassay.pipeline.parser import parse
-from dpassay.pipeline.stages.directions import Around, Purkayastha, VonMisesFisher
+from dpassay.pipeline.stages.noises.directions import Around, Purkayastha, VonMisesFisher
 
 
 def test_its_text_is_read_back() -> None:

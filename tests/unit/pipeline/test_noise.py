@@ -6,10 +6,10 @@ import pytest
 from dpassay.errors import InputError
 from dpassay.pipeline.distributions import BitDistribution, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
 from dpassay.pipeline.regions import Ball, Bits, Categories, Everything, OneHot
-from dpassay.pipeline.stages.additive import Additive, leak, one_sided
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion
 from dpassay.pipeline.stages.bits import BitNoise, Flip
 from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.noises.additive import Additive, leak, one_sided
 
 STAGES = [Additive(Laplace(1)), BitNoise("0.9", "0.8", "0.1"), Flip("0.75"), Choose(2)]
 

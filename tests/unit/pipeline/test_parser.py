@@ -17,23 +17,23 @@ from dpassay.pipeline.discrete_noise import DiscreteGaussian, DiscreteLaplace
 from dpassay.pipeline.distributions import Gaussian, Laplace, OneSided
 from dpassay.pipeline.parser import MAX_LENGTH, parse
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.stages.additive import Additive, leak, one_sided
 from dpassay.pipeline.stages.base import STAGES, Stage
 from dpassay.pipeline.stages.binary import Binary
 from dpassay.pipeline.stages.bits import BitNoise, Flip
-from dpassay.pipeline.stages.bounded_laplace import BoundedLaplace
+from dpassay.pipeline.stages.bounds.clamp import Clamp
+from dpassay.pipeline.stages.bounds.round import Round
+from dpassay.pipeline.stages.bounds.scaling import Clip, MinMaxScale, Normalise
+from dpassay.pipeline.stages.bounds.squash import Squash
 from dpassay.pipeline.stages.categories import Bloom, Category, Hash, OneHotEncode
-from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.dropout import Dropout
 from dpassay.pipeline.stages.exponential import Choose, Softmax, TopK
 from dpassay.pipeline.stages.functions import Encode, Function
+from dpassay.pipeline.stages.noises.additive import Additive, leak, one_sided
+from dpassay.pipeline.stages.noises.bounded_laplace import BoundedLaplace
+from dpassay.pipeline.stages.noises.radial import Radial
 from dpassay.pipeline.stages.query import Counts, PersonRows, Query
-from dpassay.pipeline.stages.radial import Radial
 from dpassay.pipeline.stages.repeat import Repeat
-from dpassay.pipeline.stages.round import Round
 from dpassay.pipeline.stages.sampling import Poisson, Shuffle, Subsample, Times
-from dpassay.pipeline.stages.scaling import Clip, MinMaxScale, Normalise
-from dpassay.pipeline.stages.squash import Squash
 from dpassay.pipeline.staircase import Staircase
 from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 from tiers import repetitions

@@ -8,17 +8,17 @@ from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Gaussian, Laplace, Pmf, Shifted
 from dpassay.pipeline.pipeline import MAX_STAGES, Pipeline, run
 from dpassay.pipeline.regions import Ball, Bits, Categories, Everything, OneHot
-from dpassay.pipeline.stages.additive import Additive
 from dpassay.pipeline.stages.base import OutputRegion
 from dpassay.pipeline.stages.binary import Binary
 from dpassay.pipeline.stages.bits import BitNoise, Flip
+from dpassay.pipeline.stages.bounds.round import Round
+from dpassay.pipeline.stages.bounds.scaling import Clip, MinMaxScale, Normalise
 from dpassay.pipeline.stages.categories import Bloom, Category, Hash, OneHotEncode
 from dpassay.pipeline.stages.dropout import Dropout
 from dpassay.pipeline.stages.exponential import Choose
 from dpassay.pipeline.stages.functions import Encode, Function
+from dpassay.pipeline.stages.noises.additive import Additive
 from dpassay.pipeline.stages.query import Query
-from dpassay.pipeline.stages.round import Round
-from dpassay.pipeline.stages.scaling import Clip, MinMaxScale, Normalise
 
 RNG = np.random.default_rng(0)
 ADEPT = Pipeline((Encode(32), Clip("l2", 1), Additive(Laplace(2)), Function()), dim=32)

@@ -8,9 +8,9 @@ from mpmath import mp, mpf
 
 from dpassay.pipeline.distributions import Laplace, Shifted
 from dpassay.pipeline.parser import parse
-from dpassay.pipeline.stages.additive import Additive
-from dpassay.pipeline.stages.radial import Radial, ShiftedRadial, in_dimension
-from dpassay.report.claim_report import amount
+from dpassay.pipeline.stages.noises.additive import Additive
+from dpassay.pipeline.stages.noises.radial import Radial, ShiftedRadial, in_dimension
+from dpassay.report.claims.claim_report import amount
 
 ORD = {"l1": 1, "l2": 2, "linf": np.inf}
 

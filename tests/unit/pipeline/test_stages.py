@@ -28,15 +28,15 @@ from dpassay.pipeline.regions import (
 )
 from dpassay.pipeline.stages.base import OutputRegion
 from dpassay.pipeline.stages.binary import Binary
+from dpassay.pipeline.stages.bounds.clamp import Clamp
+from dpassay.pipeline.stages.bounds.round import Round
+from dpassay.pipeline.stages.bounds.scaling import Clip, MinMaxScale, Normalise
+from dpassay.pipeline.stages.bounds.squash import Squash
 from dpassay.pipeline.stages.categories import Bloom, Category, Hash, OneHotEncode
-from dpassay.pipeline.stages.clamp import Clamp
 from dpassay.pipeline.stages.dropout import Dropout
 from dpassay.pipeline.stages.functions import Encode, Function
 from dpassay.pipeline.stages.query import PersonRows, Query
 from dpassay.pipeline.stages.repeat import Repeat
-from dpassay.pipeline.stages.round import Round
-from dpassay.pipeline.stages.scaling import Clip, MinMaxScale, Normalise
-from dpassay.pipeline.stages.squash import Squash
 from oracles import holds, read
 from tiers import repetitions
 

@@ -14,7 +14,7 @@ from dpassay.claims.registry import REGISTRY
 from dpassay.core.interval import Interval
 from dpassay.errors import InputError
 from dpassay.evidence.verdict import Verdict
-from dpassay.report.gallery import claimed, draw, short, table
+from dpassay.report.claims.gallery import claimed, draw, short, table
 from dpassay.report.terminal import describe_pair
 from published import published_verdict
 

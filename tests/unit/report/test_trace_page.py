@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpassay.report.page import trace_page
-from dpassay.trace.code import code_around
-from dpassay.trace.rules import meaning
+from dpassay.report.pages.page import trace_page
+from dpassay.trace.findings.code import code_around
+from dpassay.trace.findings.rules import meaning
 from dpassay.trace.session import trace
 
 pytestmark = pytest.mark.usefixtures("short_traces")

@@ -12,8 +12,8 @@ from dpassay.errors import InputError
 from dpassay.reproduce import dpnr_accuracy, find_figure
 from dpassay.reproduce.result import Options
 from dpassay.text.models.encoders import Encoder, Remembering
-from dpassay.text.rewriters.dpnr import Dpnr
-from dpassay.text.rewriters.shared_noise import SharedNoise, attack, recovered
+from dpassay.text.rewriters.vectors.dpnr import Dpnr
+from dpassay.text.rewriters.vectors.shared_noise import SharedNoise, attack, recovered
 from dpassay.training.comparison import Source
 
 

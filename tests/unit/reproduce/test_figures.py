@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpassay.compute.majority_vote import ballots
-from dpassay.compute.philox import key
+from dpassay.compute.kernels.majority_vote import ballots
+from dpassay.compute.kernels.philox import key
 from dpassay.core.numbers import number
 from dpassay.errors import InputError
-from dpassay.exact.privacy_loss import PrivacyLoss
+from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Laplace
 from dpassay.reproduce import FIGURES, adept, dptext, find_figure, sanity, tables
-from dpassay.reproduce.acl2022 import DIMENSIONS, EPSILONS, published
+from dpassay.reproduce.published.acl2022 import DIMENSIONS, EPSILONS, published
 from dpassay.reproduce.result import SUFFIXES, Comparison, Options, Partial, finished, save
 
 FEW = Options(runs=500)
@@ -232,7 +232,9 @@ def test_a_damaged_part_is_made_anew(tmp_path: Path, counts: object) -> None:
 
 def test_every_cell_and_input_has_a_stream_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr("dpassay.compute.majority_vote.key", lambda *place: asked.append(key(*place)) or asked[-1])
+    monkeypatch.setattr(
+        "dpassay.compute.kernels.majority_vote.key", lambda *place: asked.append(key(*place)) or asked[-1]
+    )
     sanity.sampled_votes([("laplace", 1.0, 8), ("laplace", 1.0, 8), ("adept", 0.5, 4)], Options(100))
     assert len(set(asked)) == len(asked) == 6
 

@@ -15,7 +15,7 @@ from scipy import stats
 from dpassay.cli import main as cli
 from dpassay.errors import InputError, MechanismError
 from dpassay.reproduce import sanity, vote
-from dpassay.reproduce.acl2022 import published
+from dpassay.reproduce.published.acl2022 import published
 from dpassay.reproduce.result import Options
 from dpassay.reproduce.sanity import one_rounds
 from dpassay.reproduce.vote import Grid, Subject, Votes

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from dpassay.cli import corpora
 from dpassay.cli import main as cli
-from dpassay.cli.resuming import Rewritten
+from dpassay.cli.text import corpora
+from dpassay.cli.text.resuming import Rewritten
 from dpassay.text.corpora.corpus import pieces_of, read_corpus
 from dpassay.text.corpora.flights import endless
 

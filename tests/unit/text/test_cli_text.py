@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch", reason="text systems need the extra: pip in
 opendp = pytest.importorskip("opendp", reason="noise that is released needs the extra: pip install 'dpassay[release]'")
 
 from dpassay.cli import main as cli  # noqa: E402
-from dpassay.cli.resuming import Rewritten  # noqa: E402
+from dpassay.cli.text.resuming import Rewritten  # noqa: E402
 
 NONE = "guarantee: no finite epsilon for any two texts (local DP); nothing is random\n"
 
@@ -290,7 +290,7 @@ def test_dpnr_says_that_its_training_texts_are_not_covered(here, tmp_path, monke
     assert (code, "fine tuning steps: 0" in out, "not covered: the training texts" in out) == (0, True, True)
     options = ("--corpus", "dialects:40", "--epsilon", "5", "--delta", "1e-5", "--out", tmp_path / "g")
     assert here("train", "dpnr", *options)[0] == 0
-    monkeypatch.setattr("dpassay.text.rewriters.dpnr.sentence_encoder", lambda name: letters)
+    monkeypatch.setattr("dpassay.text.rewriters.vectors.dpnr.sentence_encoder", lambda name: letters)
     for claim, expected in (("dpnr-gaussian", 1), ("dpnr-gaussian-fixed", 0)):
         code, out, _ = here("check", claim, "--model", tmp_path / "g", "--json")
         assert (code, json.loads(out)["claim"]["dim"]) == (expected, 3)

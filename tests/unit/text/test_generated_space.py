@@ -12,8 +12,8 @@ from dpassay.errors import InputError
 from dpassay.text import generated_space
 from dpassay.text.generated_space import attack_all, generate, nearness, search_space, similarity_of
 from dpassay.text.models.next_word import CorpusWriter, prompted, train
-from dpassay.text.rewriters.latent import LatentRewriter
-from dpassay.text.rewriters.release import Release
+from dpassay.text.rewriters.vectors.latent import LatentRewriter
+from dpassay.text.rewriters.vectors.release import Release
 
 PAIRS = ["fly to rome", "fly to oslo", "book a train", "book a bus"]
 

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binomtest, norm
 
-from dpassay.cli.attack import _print
+from dpassay.cli.text.attack import _print
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.inference_attacks import AttackResult, Trials, attribute_inference, inversion, texts_by, vectors_by
 from dpassay.text.rewriters.base import TextGuarantee
-from dpassay.text.rewriters.dpnr import Dpnr
-from dpassay.text.rewriters.dptext import Dptext
-from dpassay.text.rewriters.release import Release
+from dpassay.text.rewriters.vectors.dpnr import Dpnr
+from dpassay.text.rewriters.vectors.dptext import Dptext
+from dpassay.text.rewriters.vectors.release import Release
 from statistics_helper import frequency_p_value, generator, require
 
 SAID = [Utterance(f"{word} {i}", attribute=word.upper()) for word in ("left", "right") for i in range(40)]

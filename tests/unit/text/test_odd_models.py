@@ -19,11 +19,11 @@ from dpassay.text.corpora.corpus import read_corpus  # noqa: E402
 from dpassay.text.models.folder import from_bytes, to_bytes  # noqa: E402
 from dpassay.text.models.training import Plan  # noqa: E402
 from dpassay.text.reconstruction import learn  # noqa: E402
-from dpassay.text.rewriters.adept import load, train  # noqa: E402
 from dpassay.text.rewriters.base import as_mechanism  # noqa: E402
 from dpassay.text.rewriters.catalogue import Specification  # noqa: E402
-from dpassay.text.rewriters.latent import LatentRewriter  # noqa: E402
-from dpassay.text.rewriters.release import Release  # noqa: E402
+from dpassay.text.rewriters.vectors.adept import load, train  # noqa: E402
+from dpassay.text.rewriters.vectors.latent import LatentRewriter  # noqa: E402
+from dpassay.text.rewriters.vectors.release import Release  # noqa: E402
 
 
 def refused(monkeypatch, capsys, *arguments: object) -> str:

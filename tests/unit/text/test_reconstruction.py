@@ -10,8 +10,8 @@ torch = pytest.importorskip("torch", reason="text systems need the extra: pip in
 from dpassay import InputError, Open, Refuted, audit  # noqa: E402
 from dpassay.text import reconstruction  # noqa: E402
 from dpassay.text.reconstruction import far_apart, learn  # noqa: E402
-from dpassay.text.rewriters.latent import LatentRewriter  # noqa: E402
-from dpassay.text.rewriters.release import Release  # noqa: E402
+from dpassay.text.rewriters.vectors.latent import LatentRewriter  # noqa: E402
+from dpassay.text.rewriters.vectors.release import Release  # noqa: E402
 
 
 def rewriter(model, mechanism="adept-as-published", epsilon=40.0) -> LatentRewriter:

@@ -16,7 +16,7 @@ pytest.importorskip("sacrebleu", reason="BLEU is computed by sacrebleu: pip inst
 
 from dpassay.cli.main import app
 from dpassay.errors import InputError
-from dpassay.report.page import utility_page
+from dpassay.report.pages.page import utility_page
 from dpassay.report.utility import utility_csv, utility_figure, utility_tables
 from dpassay.text import utility as module
 from dpassay.text.corpora.corpus import write_corpus

@@ -17,7 +17,7 @@ from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.models.words import Vocabulary
 from dpassay.training import comparison
 from dpassay.training.comparison import ARMS, MASK, Found, Setup, Source, Task, masked, perplexity, run, stand_ins
-from dpassay.training.language_model import LanguageModel, Sizes
+from dpassay.training.networks.language_model import LanguageModel, Sizes
 
 TINY = Setup(rounds=1, size=2, rate=0.3)
 

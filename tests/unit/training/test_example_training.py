@@ -4,7 +4,7 @@ import torch
 
 from dpassay.text.corpora.flights import flights, known_words
 from dpassay.training.federated import Federated, Plan, Sentences, Server, StackedTraining
-from dpassay.training.networks import make_trainable
+from dpassay.training.networks.by_name import make_trainable
 from dpassay.training.randomness import Seeded
 from dpassay.training.run import Run, Settings
 from dpassay.training.units import gathered

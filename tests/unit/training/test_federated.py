@@ -8,7 +8,7 @@ from torch.nn.functional import cross_entropy
 from dpassay.errors import InputError
 from dpassay.training.aggregation import PerUnit
 from dpassay.training.federated import Federated, Plan, Sentences, Server, StackedTraining
-from dpassay.training.language_model import LanguageModel, Sizes
+from dpassay.training.networks.language_model import LanguageModel, Sizes
 from dpassay.training.randomness import Seeded
 
 CPU = torch.device("cpu")

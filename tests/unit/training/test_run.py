@@ -15,8 +15,8 @@ from dpassay.text.corpora.flights import flights, known_words
 from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.models.folder import read_folder
 from dpassay.training import run as runs
-from dpassay.training.canary_audit import audit_training
-from dpassay.training.canary_scores import read_scores
+from dpassay.training.canaries.audit import audit_training
+from dpassay.training.canaries.scores import read_scores
 from dpassay.training.federated import Plan
 from dpassay.training.run import CANARY_FILE, SECRETS, Trained, opened, train
 from dpassay.training.settings import Settings

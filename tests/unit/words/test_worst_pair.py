@@ -71,7 +71,8 @@ CASES = {
 def interpreted(monkeypatch):
     """The search on a GPU, by Triton's interpreter where there is none."""
     pytest.importorskip("triton", reason="Triton is not made for this system")
-    from dpassay.compute import devices, triton_word_gaps
+    from dpassay.compute import devices
+    from dpassay.compute.kernels import triton_word_gaps
 
     if not devices.has_gpu():
         monkeypatch.setattr(triton_word_gaps, "DEVICE", "cpu")

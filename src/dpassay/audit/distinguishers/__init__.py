@@ -15,7 +15,7 @@ from dpassay.audit.distinguishers.boosted_tables import BoostedTables
 from dpassay.audit.distinguishers.frequencies import Frequencies
 from dpassay.audit.distinguishers.guarded import Guarded
 from dpassay.audit.distinguishers.on_leaves import OnLeaves
-from dpassay.audit.outputs import Outputs
+from dpassay.audit.outputs.outputs import Outputs
 
 for module in pkgutil.iter_modules(__path__):
     import_module(f"{__name__}.{module.name}")

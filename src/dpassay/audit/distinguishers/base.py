@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.keys import distinct
-from dpassay.audit.outputs import Array, Outputs, as_row
+from dpassay.audit.outputs.keys import distinct
+from dpassay.audit.outputs.outputs import Array, Outputs, as_row
 from dpassay.core.json import plain
 from dpassay.errors import InputError, harmless
 
@@ -32,7 +32,7 @@ class TrainingSet:
     outputs: tuple[Outputs, ...]
     inputs: tuple[Any, ...]
     bits: Bits = "no"
-    offered: tuple[Distinguisher, ...] = ()  # by the mechanism itself, see `offers`
+    offered: tuple[Distinguisher, ...] = ()  # by the mechanism itself, see `mechanism_hints`
     epsilon: float = 0.0  # how much likelier one input may make an event, by the claim
 
     @cached_property

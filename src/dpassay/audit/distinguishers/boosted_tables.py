@@ -22,7 +22,7 @@ from dpassay.audit.distinguishers.base import (
     shown_names,
     where_apart,
 )
-from dpassay.audit.features import (
+from dpassay.audit.outputs.features import (
     FEATURES,
     FLOAT_BITS,
     NOT_ZERO,
@@ -31,8 +31,8 @@ from dpassay.audit.features import (
     feature_name,
     features_examined,
 )
-from dpassay.audit.keys import distinct
-from dpassay.audit.outputs import Array, Outputs, join, part
+from dpassay.audit.outputs.keys import distinct
+from dpassay.audit.outputs.outputs import Array, Outputs, join, part
 
 Columns: TypeAlias = tuple[int, ...]  # the features of a table: one or two
 

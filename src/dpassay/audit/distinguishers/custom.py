@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpassay.audit.distinguishers.base import Distinguisher, Scores
-from dpassay.audit.outputs import Outputs
+from dpassay.audit.outputs.outputs import Outputs
 from dpassay.errors import InputError
 
 

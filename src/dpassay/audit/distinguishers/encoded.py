@@ -16,10 +16,10 @@ from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet
 from dpassay.audit.distinguishers.boosted_tables import BoostedTables
 from dpassay.audit.distinguishers.logistic_regression import LogisticRegression
 from dpassay.audit.distinguishers.statistic import Statistic
-from dpassay.audit.leaf_dict import Leaves
-from dpassay.audit.leaf_views import number
-from dpassay.audit.leaves import ROOT, element, is_value, leaves_of
-from dpassay.audit.outputs import Array, Outputs, part
+from dpassay.audit.outputs.leaf_dict import Leaves
+from dpassay.audit.outputs.leaf_views import number
+from dpassay.audit.outputs.leaves import ROOT, element, is_value, leaves_of
+from dpassay.audit.outputs.outputs import Array, Outputs, part
 from dpassay.pipeline.mechanism import Failure
 
 LOOKED_AT = 512  # outputs of each input used to choose which leaves are compared

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, require, shown_names
 from dpassay.audit.distinguishers.frequencies import in_words
-from dpassay.audit.features import anomalies, coordinate_name
-from dpassay.audit.outputs import LONGEST, Array, Outputs
+from dpassay.audit.outputs.features import anomalies, coordinate_name
+from dpassay.audit.outputs.outputs import LONGEST, Array, Outputs
 
 FEWEST = 1024  # outputs of both inputs from which events are proposed: others show what is not rare
 BY_CHANCE = 0.2  # the largest share of the events that chance may be expected to propose

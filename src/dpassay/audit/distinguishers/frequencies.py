@@ -17,9 +17,9 @@ from dpassay.audit.distinguishers.base import (
     require,
     shown_names,
 )
-from dpassay.audit.features import anomalies
-from dpassay.audit.keys import distinct
-from dpassay.audit.outputs import Array, Outputs, join, part
+from dpassay.audit.outputs.features import anomalies
+from dpassay.audit.outputs.keys import distinct
+from dpassay.audit.outputs.outputs import Array, Outputs, join, part
 
 VALUES, ANOMALIES = "value", "oddities"  # their names in files
 MOST_VALUES = 4096  # distinguished

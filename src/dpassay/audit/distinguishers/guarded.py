@@ -8,7 +8,7 @@ import numpy as np
 
 from dpassay.audit.distinguishers.base import WEIGHTIEST, Distinguisher, Scores, require
 from dpassay.audit.distinguishers.frequencies import Frequencies
-from dpassay.audit.outputs import Outputs
+from dpassay.audit.outputs.outputs import Outputs
 
 ONE_SIDED = 2.5  # log-odds from which an anomaly counts as belonging to one input only
 

@@ -6,8 +6,8 @@ from functools import cached_property
 import numpy as np
 
 from dpassay.audit.distinguishers.base import Distinguisher, Scores
-from dpassay.audit.outputs import Outputs
-from dpassay.compute.likelihood_ratio import LikelihoodRatioTable
+from dpassay.audit.outputs.outputs import Outputs
+from dpassay.compute.kernels.likelihood_ratio import LikelihoodRatioTable
 from dpassay.pipeline.distributions import Distribution, told_by_words
 
 

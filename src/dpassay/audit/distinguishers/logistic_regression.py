@@ -21,9 +21,9 @@ from dpassay.audit.distinguishers.base import (
     shown_names,
     where_apart,
 )
-from dpassay.audit.features import coordinate_name
-from dpassay.audit.keys import distinct
-from dpassay.audit.outputs import Array, Outputs, join
+from dpassay.audit.outputs.features import coordinate_name
+from dpassay.audit.outputs.keys import distinct
+from dpassay.audit.outputs.outputs import Array, Outputs, join
 
 WIDEST = 2048
 NEWTON, NEWTON_AGAIN = 5, 2  # steps on the first runs, and on all of them

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require
-from dpassay.audit.outputs import Array, Outputs
+from dpassay.audit.outputs.outputs import Array, Outputs
 
 
 @dataclass(frozen=True)

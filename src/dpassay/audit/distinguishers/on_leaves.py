@@ -16,8 +16,8 @@ from dpassay.audit.distinguishers.logistic_regression import WIDEST, LogisticReg
 from dpassay.audit.distinguishers.naive_bayes import NaiveBayes
 from dpassay.audit.distinguishers.nearest_input import NearestInput
 from dpassay.audit.distinguishers.statistic import Statistic
-from dpassay.audit.keys import distinct
-from dpassay.audit.leaf_screening import (
+from dpassay.audit.outputs.keys import distinct
+from dpassay.audit.outputs.leaf_screening import (
     BEST,
     MOST_ROWS,
     SCREENED,
@@ -29,10 +29,10 @@ from dpassay.audit.leaf_screening import (
     positions,
     views_of_vectors,
 )
-from dpassay.audit.leaf_views import LOOKS, View, partly_whole
-from dpassay.audit.leaves import ROOT
-from dpassay.audit.outputs import Outputs, part
-from dpassay.audit.relations import related_numbers, related_outputs
+from dpassay.audit.outputs.leaf_views import LOOKS, View, partly_whole
+from dpassay.audit.outputs.leaves import ROOT
+from dpassay.audit.outputs.outputs import Outputs, part
+from dpassay.audit.outputs.relations import related_numbers, related_outputs
 
 _COORDINATE = re.compile(r"output\[(\d+)\]|the output")
 POSITIONED = 64  # entries of a vector of whole numbers whose positions are used

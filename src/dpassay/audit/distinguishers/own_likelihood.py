@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet
-from dpassay.audit.outputs import Outputs
+from dpassay.audit.outputs.outputs import Outputs
 from dpassay.errors import MechanismError
 from dpassay.pipeline.mechanism import Failure
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, require, shown_names
-from dpassay.audit.outputs import LONGEST, Outputs
+from dpassay.audit.outputs.outputs import LONGEST, Outputs
 
 FEW = 8  # words that are searched for before a text is split
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require, shown_names
-from dpassay.audit.outputs import Array, Outputs, part
+from dpassay.audit.outputs.outputs import Array, Outputs, part
 
 NEARER, NEARER_STEPS = "nearness", "nearness of increments"
 SUMMARIES: dict[str, Callable[[Array], Array]] = {

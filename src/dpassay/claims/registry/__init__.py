@@ -3,26 +3,9 @@
 import difflib
 
 from dpassay.claims.claim import Claim, System
-from dpassay.claims.registry import (
-    adept,
-    binary,
-    central,
-    controls,
-    directions,
-    dpbart,
-    dpnr,
-    dpprompt,
-    dptext,
-    extremes,
-    gaussian,
-    hashing,
-    laplace,
-    madlib,
-    properties,
-    response,
-    uedp,
-    words,
-)
+from dpassay.claims.registry.basics import central, controls, extremes, gaussian, laplace, properties, response
+from dpassay.claims.registry.local import binary, hashing
+from dpassay.claims.registry.text import adept, directions, dpbart, dpnr, dpprompt, dptext, madlib, uedp, words
 from dpassay.errors import InputError
 
 _FILES = (

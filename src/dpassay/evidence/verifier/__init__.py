@@ -3,19 +3,17 @@
 See docs/certificate.md for the format, what is checked, and what a check cannot show. The modules:
 
 - reading.py, text.py: the fields of a step, and the text of a pipeline
-- regions.py, rules.py, pairs.py: sets of vectors, what each stage makes of a set, and of a pair of vectors
-- record_sums.py, steps.py, sampled_lowers.py: sums of records, records that are sampled, and repeated steps
-- premises.py: what each theorem needs, by theorem
-- noises.py, with additive.py, bounded.py, truncated.py, staircase.py, whole.py, discrete.py: all noises, their theorems
-- guarantees.py, metric.py: Rényi DP, zCDP and Gaussian DP of a loss, and losses per unit of distance
+- replay.py: the steps, one by one; premises.py: what each theorem needs, by theorem
 - lowers.py, witness.py: how much of a pair's loss survives the stages behind the noise, and events
-- replay.py: the steps, one by one
-- words.py, word_vectors.py: certificates about mechanisms that replace words
-- intervals.py, numbers.py, normal.py, binomial.py, lattice.py, fourier.py, losses.py: certified values of δ(ε)
-- work.py: how much work and memory a certificate may take, whatever is in it
+- regions/: sets and pairs of vectors, what each stage makes of them, and sums of records
+- noises/: what is known of each noise, listed by theorem in known_noises.py
+- sampling/: records that are sampled, and repeated steps
+- guarantees/: Rényi DP, zCDP and Gaussian DP of a loss, and losses per unit of distance
+- words/: certificates about mechanisms that replace words
+- arithmetic/: certified values of δ(ε), and how much work a certificate may take, whatever is in it
 
-A new stage needs an entry in text.py and one in rules.py, and in pairs.py if pairs go through it; a new noise one in
-text.py and one in noises.py.
+A new stage needs an entry in text.py and one in regions/rules.py, and in regions/pairs.py if pairs go through it; a new
+noise one in text.py and one in noises/known_noises.py.
 """
 
 from dataclasses import dataclass
@@ -23,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from dpassay.errors import CertificateError
+from dpassay.evidence.verifier.arithmetic.work import limited
 from dpassay.evidence.verifier.reading import chained, load, read_step
 from dpassay.evidence.verifier.replay import Model, replay
-from dpassay.evidence.verifier.words import check_words, load_words
-from dpassay.evidence.verifier.work import limited
+from dpassay.evidence.verifier.words.certificates import check_words, load_words
 
 
 @dataclass(frozen=True)

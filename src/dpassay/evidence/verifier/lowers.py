@@ -4,10 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.discrete import score_spread
-from dpassay.evidence.verifier.losses import Loss, bits_loss, chance_above, leak_loss, loss_at_zero
-from dpassay.evidence.verifier.noises import KNOWN, joined_noise, pair_loss
-from dpassay.evidence.verifier.numbers import (
+from dpassay.evidence.verifier.arithmetic.numbers import (
     INF,
     ONE,
     ZERO,
@@ -19,9 +16,12 @@ from dpassay.evidence.verifier.numbers import (
     smallest,
     whole_part,
 )
-from dpassay.evidence.verifier.pairs import Pair, along_first_axis, carried, distance, lies_in, same
+from dpassay.evidence.verifier.noises.discrete import score_spread
+from dpassay.evidence.verifier.noises.known_noises import KNOWN, joined_noise, pair_loss
+from dpassay.evidence.verifier.noises.losses import Loss, bits_loss, chance_above, leak_loss, loss_at_zero
 from dpassay.evidence.verifier.reading import Step
-from dpassay.evidence.verifier.regions import (
+from dpassay.evidence.verifier.regions.pairs import Pair, along_first_axis, carried, distance, lies_in, same
+from dpassay.evidence.verifier.regions.regions import (
     ADDITIVE,
     DIRECTIONS,
     INFINITE,

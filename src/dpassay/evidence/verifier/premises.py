@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from dpassay.errors import CertificateError
+from dpassay.evidence.verifier.arithmetic.numbers import is_infinite
 from dpassay.evidence.verifier.lowers import Place, all_between, told_far
-from dpassay.evidence.verifier.numbers import is_infinite
-from dpassay.evidence.verifier.pairs import Pair, carried
 from dpassay.evidence.verifier.reading import Step
-from dpassay.evidence.verifier.regions import INFINITE, WHOLE, diameter, is_whole
-from dpassay.evidence.verifier.steps import Steps
+from dpassay.evidence.verifier.regions.pairs import Pair, carried
+from dpassay.evidence.verifier.regions.regions import INFINITE, WHOLE, diameter, is_whole
+from dpassay.evidence.verifier.sampling.steps import Steps
 
 _EVEN = ("", "laplace", "gaussian", "staircase", "discrete_laplace", "discrete_gaussian", "truncated_laplace")
 _ANY_ORDER = (*_EVEN, "radial", "mahalanobis")

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from dpassay.errors import CertificateError, InputError
-from dpassay.evidence.verifier.lattice import Grid
-from dpassay.evidence.verifier.numbers import INF, ZERO, Number, exactly, is_decimal, is_narrow, iv, show
-from dpassay.evidence.verifier.pairs import Block, Pair
-from dpassay.evidence.verifier.regions import LARGEST
+from dpassay.evidence.verifier.arithmetic.lattice import Grid
+from dpassay.evidence.verifier.arithmetic.numbers import INF, ZERO, Number, exactly, is_decimal, is_narrow, iv, show
+from dpassay.evidence.verifier.arithmetic.work import KEPT_NUMBER, spend
+from dpassay.evidence.verifier.regions.pairs import Block, Pair
+from dpassay.evidence.verifier.regions.regions import LARGEST
 from dpassay.evidence.verifier.text import TAKEN
-from dpassay.evidence.verifier.work import KEPT_NUMBER, spend
 
 SCHEMA = "dpassay/certificate/2"
 LARGEST_FILE = 3_000_000  # bytes

@@ -6,17 +6,17 @@ from dataclasses import replace
 import numpy as np
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.guarantees import least, most
-from dpassay.evidence.verifier.losses import Loss, leak_loss, pure_loss
+from dpassay.evidence.verifier.arithmetic.numbers import INF, ONE, ZERO, Number, iv, show
+from dpassay.evidence.verifier.guarantees.divergences import least, most
+from dpassay.evidence.verifier.guarantees.metric import least_per_unit, length, most_per_unit, start_of
 from dpassay.evidence.verifier.lowers import Place, lower
-from dpassay.evidence.verifier.metric import least_per_unit, length, most_per_unit, start_of
-from dpassay.evidence.verifier.noises import joined_noise, upper
-from dpassay.evidence.verifier.numbers import INF, ONE, ZERO, Number, iv, show
-from dpassay.evidence.verifier.pairs import on_sphere
+from dpassay.evidence.verifier.noises.known_noises import joined_noise, upper
+from dpassay.evidence.verifier.noises.losses import Loss, leak_loss, pure_loss
 from dpassay.evidence.verifier.premises import Use, require_bounded, require_shown
 from dpassay.evidence.verifier.reading import MOST_STAGES, Certificate, Guarantee, Step
-from dpassay.evidence.verifier.record_sums import moved_sums
-from dpassay.evidence.verifier.regions import (
+from dpassay.evidence.verifier.regions.pairs import on_sphere
+from dpassay.evidence.verifier.regions.record_sums import moved_sums
+from dpassay.evidence.verifier.regions.regions import (
     ADDITIVE,
     DIRECTIONS,
     INFINITE,
@@ -25,9 +25,9 @@ from dpassay.evidence.verifier.regions import (
     Stage,
     diameter,
 )
-from dpassay.evidence.verifier.rules import after, incoming
-from dpassay.evidence.verifier.sampled_lowers import sampled_lower
-from dpassay.evidence.verifier.steps import Amplified, Steps
+from dpassay.evidence.verifier.regions.rules import after, incoming
+from dpassay.evidence.verifier.sampling.lowers import sampled_lower
+from dpassay.evidence.verifier.sampling.steps import Amplified, Steps
 from dpassay.evidence.verifier.text import Call, check_place, read_text, stage_of
 from dpassay.evidence.verifier.witness import check_event
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.numbers import (
+from dpassay.evidence.verifier.arithmetic.numbers import (
     ONE,
     ZERO,
     Number,
@@ -30,7 +30,7 @@ from dpassay.evidence.verifier.numbers import (
     smallest,
     under_name,
 )
-from dpassay.evidence.verifier.regions import DIRECTIONS, LARGEST, SINGLE, Shape, Stage
+from dpassay.evidence.verifier.regions.regions import DIRECTIONS, LARGEST, SINGLE, Shape, Stage
 
 _CHARACTERS = re.compile(r"[A-Za-z0-9_.,()=+*/^|\s-]*", re.ASCII)
 _NAME = re.compile(r"(?<![A-Za-z0-9_.])(?=[A-Za-z_])")  # where a name begins; the e of 1e5 is not one

@@ -1,18 +1,18 @@
 """Re-checks a counterexample: the event is as likely as recorded, and it violates the claim."""
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.additive import leak
-from dpassay.evidence.verifier.discrete import choice_chances, noised_bits, top_k_chances
-from dpassay.evidence.verifier.losses import chance_above
+from dpassay.evidence.verifier.arithmetic.normal import tail
+from dpassay.evidence.verifier.arithmetic.numbers import INF, ZERO, Number, iv, log, log_sum, positive_part, show
 from dpassay.evidence.verifier.lowers import Place
-from dpassay.evidence.verifier.noises import joined_noise
-from dpassay.evidence.verifier.noisy_max import first_chances
-from dpassay.evidence.verifier.normal import tail
-from dpassay.evidence.verifier.numbers import INF, ZERO, Number, iv, log, log_sum, positive_part, show
-from dpassay.evidence.verifier.pairs import Pair, by_parity, differing, distance
+from dpassay.evidence.verifier.noises.additive import leak
+from dpassay.evidence.verifier.noises.discrete import choice_chances, noised_bits, top_k_chances
+from dpassay.evidence.verifier.noises.integer import whole_gaps
+from dpassay.evidence.verifier.noises.known_noises import joined_noise
+from dpassay.evidence.verifier.noises.losses import chance_above
+from dpassay.evidence.verifier.noises.noisy_max import first_chances
 from dpassay.evidence.verifier.reading import Step
-from dpassay.evidence.verifier.regions import WHOLE, Stage
-from dpassay.evidence.verifier.whole import whole_gaps
+from dpassay.evidence.verifier.regions.pairs import Pair, by_parity, differing, distance
+from dpassay.evidence.verifier.regions.regions import WHOLE, Stage
 
 Logs = tuple[Number, Number]
 

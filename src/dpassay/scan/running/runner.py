@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dpassay.audit.remote import Program
+from dpassay.audit.remote.programs import Program
 from dpassay.audit.runner import audit
 from dpassay.core.files import write_whole
 from dpassay.errors import DpassayError

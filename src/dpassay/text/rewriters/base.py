@@ -34,7 +34,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpassay.audit.rewriting import as_mechanism, checked, describe
+from dpassay.audit.mechanisms.rewriting import as_mechanism, checked, describe
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError, MechanismError, in_one_line

@@ -18,34 +18,46 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from dpassay.audit.mechanisms.rewriting import is_rewriter
 from dpassay.audit.options import Progress
-from dpassay.audit.rewriting import is_rewriter
 from dpassay.errors import InputError, MechanismError
 from dpassay.text.models.folder import MODEL
 from dpassay.text.rewriters.base import Rewriter, TextGuarantee, blamed
 
 GROUP = "dpassay.rewriters"
-HERE = "dpassay.text.rewriters"
+VECTORS, TOKENS, WORDS = (f"dpassay.text.rewriters.{kind}" for kind in ("vectors", "tokens", "words"))
 # The shipped rewriters: the function that makes each, and what it is.
 SHIPPED: dict[str, tuple[str, str]] = {
-    "adept": (f"{HERE}.latent:adept", "an autoencoder whose vectors get noise (Krishna et al. 2021)"),
-    "dp-bart": (f"{HERE}.bart:make", "an encoder-decoder whose encoder's numbers get noise (Igamberdiev et al. 2023)"),
-    "dp-bart-as-published": (f"{HERE}.bart:as_published", "the same with the classic formula, too little noise"),
-    "dp-mlm": (f"{HERE}.masked:make", "a masked language model that draws each word (Meisenbacher et al. 2024)"),
-    "dp-prompt": (f"{HERE}.prompt:make", "a language model that is asked to rewrite a text (Utpala et al. 2023)"),
+    "adept": (f"{VECTORS}.latent:adept", "an autoencoder whose vectors get noise (Krishna et al. 2021)"),
+    "dp-bart": (
+        f"{VECTORS}.bart:make",
+        "an encoder-decoder whose encoder's numbers get noise (Igamberdiev et al. 2023)",
+    ),
+    "dp-bart-as-published": (
+        f"{VECTORS}.bart:as_published",
+        "the same with the classic formula, too little noise",
+    ),
+    "dp-mlm": (f"{TOKENS}.masked:make", "a masked language model that draws each word (Meisenbacher et al. 2024)"),
+    "dp-prompt": (
+        f"{TOKENS}.prompt:make",
+        "a language model that is asked to rewrite a text (Utpala et al. 2023)",
+    ),
     "madlib": (
-        f"{HERE}.word_level:madlib",
+        f"{WORDS}.word_level:madlib",
         "noise on each word's vector, then the nearest word (Feyisetan et al. 2020)",
     ),
-    "santext": (f"{HERE}.word_level:santext", "each word by a near word of a vocabulary (Yue et al. 2021)"),
-    "santext-plus": (f"{HERE}.word_level:santext_plus", "the same, frequent words often kept; mended"),
-    "santext-plus-as-published": (f"{HERE}.word_level:santext_plus_as_published", "no finite epsilon"),
+    "santext": (f"{WORDS}.word_level:santext", "each word by a near word of a vocabulary (Yue et al. 2021)"),
+    "santext-plus": (f"{WORDS}.word_level:santext_plus", "the same, frequent words often kept; mended"),
+    "santext-plus-as-published": (f"{WORDS}.word_level:santext_plus_as_published", "no finite epsilon"),
     "custext": (
-        f"{HERE}.word_level:custext",
+        f"{WORDS}.word_level:custext",
         "each word by one of its K nearest or any other (after Chen et al. 2023)",
     ),
-    "custext-as-published": (f"{HERE}.word_level:custext_as_published", "within groups of K words: no finite epsilon"),
-    "tem": (f"{HERE}.word_level:tem", "santext with distances cut off at gamma (Carvalho et al. 2023)"),
+    "custext-as-published": (
+        f"{WORDS}.word_level:custext_as_published",
+        "within groups of K words: no finite epsilon",
+    ),
+    "tem": (f"{WORDS}.word_level:tem", "santext with distances cut off at gamma (Carvalho et al. 2023)"),
 }
 MODEL_HINTS = {
     "adept": " (the folder of a model from 'dpassay train adept')",
@@ -255,7 +267,7 @@ def found(name: str) -> tuple[Callable[..., Any] | Rewriter, dict[str, str]]:
     if Path(name).is_dir():
         raise InputError(f"{name} holds no trained model: it has no {MODEL}; train one with 'dpassay train adept'")
     if ":" in name:
-        from dpassay.audit.targets import load_object
+        from dpassay.audit.mechanisms.targets import load_object
 
         return load_object(name), {}
     near = get_close_matches(name, names(), n=1)

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpassay.audit.distinguishers.base import TrainingSet
 from dpassay.audit.distinguishers.boosted_tables import BoostedTables, _noise_share
-from dpassay.audit.outputs import read
+from dpassay.audit.outputs.outputs import read
 
 NAN, INF = math.nan, math.inf
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
-from dpassay.audit.outputs import read
+from dpassay.audit.outputs.outputs import read
 from dpassay.errors import InputError
 
 

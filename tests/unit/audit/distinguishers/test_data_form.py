@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dpassay.audit.checkpoint import RuleRecord, rule_of, rule_record
 from dpassay.audit.distinguishers import fit_all
 from dpassay.audit.distinguishers.base import KINDS, Distinguisher, array
 from dpassay.audit.distinguishers.boosted_tables import BoostedTables
@@ -22,8 +21,9 @@ from dpassay.audit.distinguishers.logistic_regression import LogisticRegression
 from dpassay.audit.distinguishers.naive_bayes import NaiveBayes
 from dpassay.audit.distinguishers.own_likelihood import OwnLikelihood
 from dpassay.audit.distinguishers.statistic import Statistic
-from dpassay.audit.ngrams import HASHED
-from dpassay.audit.outputs import read
+from dpassay.audit.outputs.ngrams import HASHED
+from dpassay.audit.outputs.outputs import read
+from dpassay.audit.storage.checkpoint import RuleRecord, rule_of, rule_record
 from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Laplace, Shifted
 from sample_distinguishers import DISTINGUISHERS, DISTRIBUTIONS, OUTPUTS, X, Y

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
-from dpassay.audit.outputs import read
+from dpassay.audit.outputs.outputs import read
 from dpassay.pipeline.distributions import BitDistribution, Laplace, Pmf, Shifted
 from dpassay.pipeline.mechanism import Failure
 

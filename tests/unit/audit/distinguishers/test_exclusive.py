@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpassay.audit.decision_rule import Hypothesis, learn
 from dpassay.audit.distinguishers.base import Distinguisher, TrainingSet
 from dpassay.audit.distinguishers.exclusive import FINEST, Exclusive
-from dpassay.audit.outputs import read
+from dpassay.audit.outputs.outputs import read
+from dpassay.audit.testing.decision_rule import Hypothesis, learn
 from dpassay.errors import InputError
 
 RUNS = 4000  # of each input

@@ -7,7 +7,7 @@ import pytest
 
 from dpassay.audit.distinguishers.base import TrainingSet
 from dpassay.audit.distinguishers.frequencies import ANOMALIES, VALUES, Frequencies, _shrunk
-from dpassay.audit.outputs import read
+from dpassay.audit.outputs.outputs import read
 
 NAN = math.nan
 

@@ -8,7 +8,7 @@ from dpassay.audit.distinguishers import fit_all
 from dpassay.audit.distinguishers.frequencies import ANOMALIES, Frequencies
 from dpassay.audit.distinguishers.guarded import ONE_SIDED, Guarded
 from dpassay.audit.distinguishers.statistic import Statistic
-from dpassay.audit.outputs import read
+from dpassay.audit.outputs.outputs import read
 
 NAN, INF = math.nan, math.inf
 NAMES = ("number", "number, NaN", "none")

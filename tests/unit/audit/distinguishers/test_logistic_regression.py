@@ -7,7 +7,7 @@ import pytest
 
 from dpassay.audit.distinguishers.base import TrainingSet
 from dpassay.audit.distinguishers.logistic_regression import LogisticRegression
-from dpassay.audit.outputs import read
+from dpassay.audit.outputs.outputs import read
 
 NAN, INF = math.nan, math.inf
 

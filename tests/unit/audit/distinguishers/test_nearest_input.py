@@ -6,7 +6,7 @@ import numpy as np
 
 from dpassay.audit.distinguishers.base import TrainingSet
 from dpassay.audit.distinguishers.nearest_input import NearestInput
-from dpassay.audit.outputs import read
+from dpassay.audit.outputs.outputs import read
 
 
 def test_scores_are_minus_the_distances():

@@ -5,7 +5,7 @@ import numpy as np
 from dpassay import audit
 from dpassay.audit.distinguishers.base import Distinguisher, TrainingSet
 from dpassay.audit.distinguishers.shared_words import SharedWords
-from dpassay.audit.outputs import read
+from dpassay.audit.outputs.outputs import read
 
 TEXTS = read(["Flights to BOSTON", "flights to rome or oslo", "nothing", ""])
 

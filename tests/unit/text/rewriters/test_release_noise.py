@@ -16,8 +16,8 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import beta, gamma, laplace, norm
 
 from dpassay.errors import InputError
-from dpassay.text.rewriters import release as module
-from dpassay.text.rewriters.release import (
+from dpassay.text.rewriters.vectors import release as module
+from dpassay.text.rewriters.vectors.release import (
     LEAST_RADIUS,
     LEAST_SCALE,
     MECHANISMS,

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch", reason="text systems need the extra: pip in
 opendp = pytest.importorskip("opendp", reason="noise that is released needs the extra: pip install 'dpassay[release]'")
 
 from dpassay import InputError  # noqa: E402
-from dpassay.audit.targets import describe  # noqa: E402
+from dpassay.audit.mechanisms.targets import describe  # noqa: E402
 from dpassay.compute import threads  # noqa: E402
 from dpassay.text.rewriters.base import (  # noqa: E402
     DOUBLES,
@@ -17,9 +17,9 @@ from dpassay.text.rewriters.base import (  # noqa: E402
     released,
     statement,
 )
-from dpassay.text.rewriters.latent import LatentRewriter  # noqa: E402
-from dpassay.text.rewriters.release import MECHANISMS, Release  # noqa: E402
 from dpassay.text.rewriters.rewriting import Order, in_groups, lines_of, opened, rewritten  # noqa: E402
+from dpassay.text.rewriters.vectors.latent import LatentRewriter  # noqa: E402
+from dpassay.text.rewriters.vectors.release import MECHANISMS, Release  # noqa: E402
 
 ODD = ["", "   ", "🛫 à rome", "nul \0 byte", "word " * 10_000, "unknownword", "\x1b[2J", "line\x85sep\u2028here"]
 

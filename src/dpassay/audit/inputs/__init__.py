@@ -1,0 +1,1 @@
+"""Which inputs are compared: stated, drawn from a region, searched for, and made smaller."""

@@ -1,0 +1,1 @@
+"""What can be run, and how: each call with its own input and random numbers."""

@@ -1,0 +1,292 @@
+"""Nothing is shared between two calls of a mechanism: each has its own input and random numbers, and its output is
+copied before the next call.
+
+Otherwise code that changes its input, fills one buffer again and again, or makes its noise from the seed of the
+generator it is given would be judged by what an earlier call left behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from numpy.random.bit_generator import ISpawnableSeedSequence
+from numpy.typing import NDArray
+
+from dpassay.audit.mechanisms.common_numbers import CommonNumbers
+from dpassay.audit.mechanisms.python_objects import awaited
+from dpassay.audit.outputs.outputs import only_output, read
+from dpassay.errors import InputError, MechanismError
+from dpassay.pipeline.mechanism import Failure, Mechanism, check_number, is_pipeline
+
+COMPARED = 16  # calls whose input is compared with what it was before; later ones at each power of two
+_SCALARS = (np.bool_, np.float16, np.float32, np.float64, *(np.dtype(code).type for code in "bhilqBHILQ"))
+_CONSTANT = frozenset({float, int, bool, str, bytes, complex, type(None), type(...), Failure, *_SCALARS})
+
+
+class CallSeed(ISpawnableSeedSequence):
+    """The seed of one call: two words, and everything that is derived from them."""
+
+    words: NDArray[np.uint64]
+    whole: np.random.SeedSequence | None = None  # seldom needed
+
+    def _sequence(self) -> np.random.SeedSequence:
+        if self.whole is None:
+            self.whole = np.random.SeedSequence(self.words.tolist())
+        return self.whole
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
+        """Words from the seed, as numpy's generators ask for them."""
+        return self._sequence().generate_state(n_words, dtype)
+
+    def spawn(self, n_children: int) -> list[Any]:
+        """Seeds for generators that are independent of this one."""
+        return self._sequence().spawn(n_children)
+
+    @property
+    def entropy(self) -> Any:
+        return self._sequence().entropy
+
+    @property
+    def spawn_key(self) -> tuple[int, ...]:
+        return tuple(self._sequence().spawn_key)
+
+    @property
+    def n_children_spawned(self) -> int:
+        return int(self._sequence().n_children_spawned)
+
+
+class CallGenerators:
+    """The random numbers of each call: numbers, seed and what is spawned from it are independent of other calls.
+
+    Streams that are alike give calls that are alike, however many numbers each call draws. The generator is one
+    object that begins anew for each call, since making one takes longer than many a call.
+
+    >>> calls = CallGenerators(np.random.default_rng(0))
+    >>> len({np.random.default_rng(calls.begin().bit_generator.seed_seq).random() for _ in range(2)})
+    2
+    """
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._stream, self._seed = rng.bit_generator, CallSeed()
+        self._seed.words = np.zeros(2, dtype=np.uint64)
+        self._own = np.random.Philox(self._seed)  # type: ignore[arg-type]
+        self._state: Any = self._own.state
+        kind = CommonNumbers if isinstance(rng, CommonNumbers) else np.random.Generator
+        self._generator = kind(self._own)
+
+    def begin(self) -> np.random.Generator:
+        """The generator for the next call."""
+        words = self._stream.random_raw(2)
+        self._seed.words, self._seed.whole = words, None
+        self._state["state"]["key"] = words
+        self._own.state = self._state
+        if isinstance(self._generator, CommonNumbers):
+            self._generator.place = 0
+        return self._generator
+
+
+def copied(value: Any) -> Any:
+    """A copy that shares nothing that can be changed; what cannot be copied is returned itself, and noted.
+
+    >>> rows = [[1.0], [2.0]]
+    >>> copied(rows) == rows, copied(rows)[0] is rows[0]
+    (True, False)
+    """
+    if type(value) in _CONSTANT:
+        return value
+    try:
+        return _copied(value, {})
+    except Exception:  # copying may run any code
+        watch = _WATCH.get()
+        if watch is not None:
+            watch.shared.add(_named(value))
+        return value
+
+
+def _copied(value: Any, memo: dict[int, Any]) -> Any:
+    """The common types are copied here, ten times as fast as by `deepcopy`, which does the others."""
+    kind = type(value)
+    if kind in _CONSTANT:
+        return value
+    if id(value) in memo:
+        return memo[id(value)]
+    made: Any
+    if kind is np.ndarray and not value.dtype.hasobject:
+        made = value.copy(order="K")
+        made.flags.writeable = value.flags.writeable
+    elif kind is list:
+        made = memo[id(value)] = value.copy()
+        if not _CONSTANT.issuperset(map(type, value)):
+            made[:] = [_copied(one, memo) for one in value]
+    elif kind is tuple:
+        made = value if _CONSTANT.issuperset(map(type, value)) else tuple(_copied(one, memo) for one in value)
+    elif kind is dict and all(type(key) in _CONSTANT for key in value):
+        made = memo[id(value)] = value.copy()
+        for key, one in value.items():
+            made[key] = _copied(one, memo)
+    elif kind.__module__.partition(".")[0] == "pandas" and hasattr(value, "to_pickle"):
+        made = _frame(value, memo)
+    elif kind in _VIEWS:
+        made = _VIEWS[kind](value, memo)
+    else:
+        made = deepcopy(value, memo)
+    memo[id(value)] = made
+    return made
+
+
+def _frame(value: Any, memo: dict[int, Any]) -> Any:
+    """A data frame or a series. Its own deep copy shares the objects that it holds, so these are copied one by one."""
+    made = value.copy(deep=True)
+    if value.ndim == 1:
+        if str(value.dtype) == "object":
+            made.array[:] = _objects(value, memo)
+        return made
+    for at, kind in enumerate(value.dtypes):
+        if str(kind) == "object":
+            made.isetitem(at, _objects(value.iloc[:, at], memo))
+    return made
+
+
+def _objects(column: Any, memo: dict[int, Any]) -> Any:
+    found = np.empty(len(column), dtype=object)
+    for at, one in enumerate(column):
+        found[at] = _copied(one, memo)
+    return found
+
+
+_VIEWS: dict[type, Any] = {  # views of a dict, which nothing else copies
+    type({}.keys()): lambda value, memo: dict.fromkeys(value).keys(),
+    type({}.values()): lambda value, memo: dict(enumerate(_copied(list(value), memo))).values(),
+    type({}.items()): lambda value, memo: _copied(dict(value), memo).items(),
+}
+
+
+class Watch:
+    """What the calls of an audit did to their inputs, as far as it was looked at."""
+
+    def __init__(self) -> None:
+        self.calls, self.changed = 0, False
+        self.shared: set[str] = set()  # types that could not be copied
+
+    def notes(self) -> list[str]:
+        """Sentences for the verdict."""
+        said = []
+        if self.changed:
+            said.append(
+                "The mechanism changes its input. Each call was given a copy, so the verdict is about the inputs as "
+                "they were stated; a program that calls it twice on the same data releases something else."
+            )
+        if self.shared:
+            said.append(
+                f"Values of type {', '.join(sorted(self.shared))} cannot be copied, so calls share them: if the "
+                "mechanism changes them, its runs are not independent and this verdict may be wrong."
+            )
+        return said
+
+
+_WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
+
+
+@contextmanager
+def watching(watch: Watch) -> Iterator[None]:
+    """Let `look` compare inputs for this audit."""
+    token = _WATCH.set(watch)
+    try:
+        yield
+    finally:
+        _WATCH.reset(token)
+
+
+def look(x: Any, given: Any) -> None:
+    """Whether a call changed the input that it was given, a copy of x."""
+    watch = _WATCH.get()
+    if watch is None or watch.changed or type(x) in _CONSTANT or x is given:
+        return
+    watch.calls += 1
+    if watch.calls <= COMPARED or watch.calls & (watch.calls - 1) == 0:
+        watch.changed = not _same(x, given)
+
+
+def _same(x: Any, y: Any) -> bool:
+    if type(x) is np.ndarray and type(y) is np.ndarray and not x.dtype.hasobject:
+        return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
+    x, y = (vars(value) if _holds_more(value) else value for value in (x, y))
+    try:
+        one, other = read([x], "repr").keys(), read([y], "repr").keys()
+    except Exception:  # it cannot be read, so nothing is known
+        return True
+    return bool(one[0] == other[0])
+
+
+def _holds_more(value: Any) -> bool:
+    """Whether it is an object of a class that says nothing of its attributes by its repr."""
+    return hasattr(value, "__dict__") and getattr(type(value), "__repr__", None) is object.__repr__
+
+
+def _named(value: Any) -> str:
+    kind = type(value)
+    return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+
+
+def called(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) -> Any:
+    """One call: with an input and random numbers of its own, its outputs copied before the next."""
+    if is_pipeline(mechanism) or runs_elsewhere(mechanism):  # they neither change an input nor keep an output
+        return counted(awaited(mechanism.sample(x, n, rng)), n)
+    return copied(counted(awaited(_apart(mechanism, x, n, CallGenerators(rng))), n))
+
+
+def _apart(mechanism: Mechanism, x: Any, n: int, calls: CallGenerators) -> Any:
+    given = copied(x)
+    if given is x:
+        return mechanism.sample(x, n, calls.begin())
+    try:
+        return mechanism.sample(given, n, calls.begin())
+    finally:
+        look(x, given)
+
+
+def runs_elsewhere(mechanism: Any) -> bool:
+    """Whether it runs in another process, which gets inputs and a seed as text."""
+    return hasattr(mechanism, "sample_each")
+
+
+def one_output(mechanism: Mechanism, x: Any, calls: CallGenerators) -> Any:
+    """The output of a call that asks for one."""
+    batch = _apart(mechanism, x, 1, calls)
+    ready = type(batch) is np.ndarray and batch.shape[:1] == (1,)  # the usual case, which needs no further checks
+    return copied(only_output(batch if ready else counted(awaited(batch), 1)))
+
+
+def one_of(one: Callable[[Any, np.random.Generator], Any], x: Any, calls: CallGenerators) -> Any:
+    """The same for a function of an input and a generator."""
+    given = copied(x)
+    try:
+        return copied(awaited(one(given, calls.begin())))
+    finally:
+        if given is not x:
+            look(x, given)
+
+
+def counted(batch: Any, n: int) -> Any:
+    """The batch itself, if it is one of n outputs; a tensor as an array, the rows of a data frame as dicts."""
+    module, name = type(batch).__module__.partition(".")[0], type(batch).__name__
+    if module == "torch" and hasattr(batch, "detach") and batch.ndim:
+        plain = batch.detach().cpu()
+        batch = (plain.float() if "bfloat16" in str(plain.dtype) else plain).numpy()
+    elif module == "pandas" and name in ("Series", "DataFrame"):
+        batch = batch.to_dict("records") if name == "DataFrame" else batch.tolist()
+    if isinstance(batch, list | tuple) or (isinstance(batch, np.ndarray) and batch.ndim):
+        check_number(len(batch), n, "sample(x, n, rng) must return n, along an array's first axis or as a list")
+        return batch
+    if batch is None:
+        raise MechanismError("the mechanism returned None instead of a batch of outputs: did you forget `return`?")
+    kind = f"{type(batch).__module__}.{type(batch).__qualname__}".removeprefix("builtins.")
+    raise InputError(
+        f"the mechanism gave a value of type {kind} where a batch was asked for: sample(x, n, rng) must return a "
+        "numpy array or a tensor whose first axis is n, a data frame of n rows, or a list of n outputs"
+    )

@@ -1,0 +1,1 @@
+"""What is read of an output: its leaves, features and relations."""

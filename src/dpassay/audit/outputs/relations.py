@@ -1,0 +1,183 @@
+"""Relations between the numbers of an output that differ between two inputs where no number does by itself.
+
+Residues of integers, of their sums and differences, and of all integers together; parities of three; how far numbers
+are from multiples of a power of ten; correlations of all pairs; repeated words or entries. Only training runs are used
+here, and only some of them. Whatever is chosen, the verdict is valid.
+
+All pairs of n columns take one product of matrices: the mean of e^(2πi(a + b)/m) shows whether a + b has other
+residues modulo m, since it is 0 if all are equally frequent.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpassay.audit.outputs.leaf_screening import distances
+from dpassay.audit.outputs.leaf_views import MOST_STEPS, Look, View, code_points, repeats
+from dpassay.audit.outputs.outputs import Array, Outputs, part
+
+EXAMINED = 512  # outputs of each input
+MODULI = tuple(range(2, 11))
+GRAINS = tuple(10.0**-k for k in range(7))
+MOST_PAIRED, MOST_IN_THREES, MOST_CORRELATED = 32, 32, 128  # columns
+BEST = 2  # relations of each sort
+SURE = 5.0  # by how much a squared deviation must exceed the largest one that chance gives
+CLEARLY = 1.5  # times as far must a sum or difference be from what chance gives as the numbers themselves
+FEWEST_CORRELATED, NEARLY_ONE = 16, 1 - 1e-9
+AS_FAR = 0.6  # share of the largest deviation from which on a coarser grain is preferred
+EXACT, LARGEST = 2.0**53, 1e100  # integers that doubles represent, and numbers whose squares they do
+
+
+def related_numbers(sides: Sequence[Array], paths: Sequence[str]) -> list[View]:
+    """Relations of columns of numbers, one matrix for each of two inputs."""
+    sides = [rows[:EXAMINED, :MOST_CORRELATED] for rows in sides]
+    both = np.concatenate(sides)
+    if not len(sides[0]) or not len(sides[1]) or not both.shape[1]:
+        return []
+    with np.errstate(invalid="ignore", over="ignore"):
+        known = (np.abs(both) < LARGEST).all(axis=0)
+        span = np.where(known, both.max(axis=0) - both.min(axis=0), 0.0)
+        whole = known & (both == np.rint(both)).all(axis=0) & (np.abs(both) < EXACT).all(axis=0)
+    integers = np.flatnonzero(whole & (span > 0))
+    fractions = np.flatnonzero(known & ~whole & (span > 0))
+    found = []
+    if len(integers):
+        names = [paths[j] for j in integers.tolist()]
+        found += _residues([rows[:, integers] for rows in sides], names, span[integers])
+    if len(fractions):
+        names = [paths[j] for j in fractions.tolist()]
+        found += _grains([rows[:, fractions] for rows in sides], names, span[fractions])
+    varied = np.flatnonzero(known & (span > 0))
+    if len(varied) > 1:
+        found += _correlations([rows[:, varied] for rows in sides], [paths[j] for j in varied.tolist()])
+    return found
+
+
+def related_outputs(outputs: Sequence[Outputs]) -> list[View]:
+    """Relations of whole outputs: repeated words or entries, and the sum of a text's characters."""
+    some, found = [part(side, 0, EXAMINED) for side in outputs], []
+    if min(map(len, some)) == 0:
+        return []
+    counted = [repeats(side) for side in some]
+    clear = np.sqrt(SURE * sum(1 / len(side) for side in some) / 2)  # of Kolmogorov and Smirnov's distance
+    if distances([column[:, None] for column in counted])[0] > clear:
+        found.append(View("repeats", ("output",)))
+    if any(side.numbers is None for side in some):
+        sums = [code_points(side)[:, None] for side in some]
+        if all(np.ptp(column) > 0 for column in sums):
+            deviations = {m: float(_deviation([_waves(column, m).mean() for column in sums], sums)) for m in MODULI}
+            found += [
+                View("code points", ("output",), modulus=float(m)) for m in _clear(deviations, len(deviations))[:1]
+            ]
+    return found
+
+
+def _waves(integers: Array, modulus: float) -> NDArray[np.complex128]:
+    turns = np.exp(2j * np.pi * np.arange(int(modulus)) / modulus)
+    return np.asarray(turns[np.mod(integers, modulus).astype(np.int64)])
+
+
+def _deviation(means: Sequence[Any], sides: Sequence[Array]) -> Array:
+    """Squared differences of means of numbers of size 1; 1 is what chance gives on average, at most."""
+    first, second = means
+    return np.asarray(np.abs(second - first) ** 2 / sum(1 / len(rows) for rows in sides))
+
+
+def _clear(deviations: dict[int, float], tried: int) -> list[int]:
+    """The keys of deviations beyond those of chance, largest first."""
+    limit = np.log(max(1, tried)) + SURE
+    clear = [key for key, deviation in deviations.items() if deviation > limit]
+    return sorted(clear, key=lambda key: -deviations[key])
+
+
+def _residues(sides: Sequence[Array], paths: Sequence[str], span: Array) -> list[View]:
+    """Residues of integers, of sums and differences of two, of the sum of all, and parities of three."""
+    scored: dict[View, float] = {}
+    width = len(paths)
+    pairs = np.triu_indices(min(width, MOST_PAIRED), 1)
+    tried = len(MODULI) * (width + 2 * len(pairs[0]) + 1)
+    for modulus in MODULI:
+        waves = [_waves(rows, modulus) for rows in sides]
+        for j in np.flatnonzero(span >= modulus).tolist():  # else the residue is the number itself
+            scored[View("numbers", (paths[j],), modulus=modulus)] = float(
+                _deviation([side[:, j].mean() for side in waves], sides)
+            )
+        if width < 2:
+            continue
+        few = [side[:, :MOST_PAIRED] for side in waves]
+        looks: tuple[tuple[Look, Any], ...] = (("sum", few), ("difference", [side.conj() for side in few]))
+        for look, other in looks:
+            means = [(a.T @ b)[pairs] / len(a) for a, b in zip(few, other, strict=True)]
+            gaps = np.where((span[pairs[0]] + span[pairs[1]]) >= modulus, _deviation(means, sides), 0.0)
+            best = int(gaps.argmax())
+            names = paths[pairs[0][best]], paths[pairs[1][best]]
+            scored[View(look, names, modulus=modulus)] = float(gaps[best])
+        if width > 2:
+            total = [side.prod(axis=1).mean() for side in waves]
+            scored[View("sum", tuple(paths), modulus=modulus)] = float(_deviation(total, sides))
+    limit = np.log(tried) + SURE
+    found = sorted((view for view in scored if scored[view] > limit), key=lambda view: -scored[view])[:BEST]
+    return found or (list(_parities(sides, paths)) if width > 2 else [])
+
+
+def _parities(sides: Sequence[Array], paths: Sequence[str]) -> Iterator[View]:
+    """The parity of three integers that differs most."""
+    signs = [1.0 - 2.0 * np.mod(rows[:, :MOST_IN_THREES], 2) for rows in sides]
+    width = signs[0].shape[1]
+    one, two = np.triu_indices(width, 1)
+    means = [(side[:, one] * side[:, two]).T @ side / len(side) for side in signs]
+    gaps = _deviation(means, sides)
+    gaps[two[:, None] >= np.arange(width)[None, :]] = 0.0
+    pair, third = divmod(int(gaps.argmax()), width)
+    # Twice the mean of ±1 moves as much as that of numbers of any phase.
+    if gaps[pair, third] > 2 * np.log(gaps.size) + SURE:
+        yield View("sum", (paths[one[pair]], paths[two[pair]], paths[third]), modulus=2.0)
+
+
+def _grains(sides: Sequence[Array], paths: Sequence[str], span: Array) -> list[View]:
+    """Distances from multiples of powers of ten."""
+    largest = np.maximum(*(np.abs(rows).max(axis=0) for rows in sides))
+    scored: dict[View, float] = {}
+    for grain in GRAINS:
+        usable = np.flatnonzero((span > 4 * grain) & (largest < MOST_STEPS * grain))[:MOST_PAIRED]
+        if not len(usable):
+            continue
+        means = [np.exp(2j * np.pi * (rows[:, usable] / grain)).mean(axis=0) for rows in sides]
+        for j, deviation in zip(usable.tolist(), _deviation(means, sides).tolist(), strict=True):
+            scored[View("numbers", (paths[j],), modulus=grain)] = deviation
+    limit = max(np.log(max(1, len(scored))) + SURE, AS_FAR * max(scored.values(), default=0.0))
+    return [view for view in scored if scored[view] > limit][:1]  # the coarsest
+
+
+def _correlations(sides: Sequence[Array], paths: Sequence[str]) -> list[View]:
+    """Pairs whose correlation differs, and pairs whose sum or difference has another mean for the other input."""
+    if min(map(len, sides)) < FEWEST_CORRELATED:
+        return []
+    one, two = np.triu_indices(len(paths), 1)
+    sizes = sum(1 / (len(rows) - 3) for rows in sides)
+    scale = np.concatenate(sides).std(axis=0).max() or 1.0
+    centred = [(rows - rows.mean(axis=0)) / scale for rows in sides]
+    covariances = [rows.T @ rows / len(rows) for rows in centred]
+    together = (covariances[0] + covariances[1]) / 2
+    variance, product = np.maximum(together.diagonal(), 1e-300), together[one, two]
+    angles = [np.arctanh(np.clip(_correlation(some)[one, two], -NEARLY_ONE, NEARLY_ONE)) for some in covariances]
+    apart = (angles[1] - angles[0]) ** 2 / sizes  # Fisher's transformation
+    best = int(apart.argmax())
+    scored = {View("numbers", (paths[one[best]], paths[two[best]])): float(apart[best])}
+    shift = (sides[1].mean(axis=0) - sides[0].mean(axis=0)) / scale
+    alone = float((shift**2 / variance).max()) / sizes
+    both = variance[one] + variance[two]
+    for look, sign in (("difference", -1.0), ("sum", 1.0)):
+        moved = (shift[one] + sign * shift[two]) ** 2 / np.maximum(both + 2 * sign * product, 1e-12 * both) / sizes
+        best = int(moved.argmax())
+        if moved[best] > CLEARLY * alone:
+            scored[View(look, (paths[one[best]], paths[two[best]]))] = float(moved[best])  # type: ignore[arg-type]
+    limit = 2 * np.log(3 * len(one)) + 2 * SURE
+    return sorted((view for view in scored if scored[view] > limit), key=lambda view: -scored[view])[:BEST]
+
+
+def _correlation(covariance: Array) -> Array:
+    spread = np.sqrt(np.maximum(covariance.diagonal(), 1e-300))
+    return np.asarray(covariance / spread[:, None] / spread)

@@ -1,0 +1,1 @@
+"""Mechanisms that run elsewhere: programs, HTTP endpoints, workers."""

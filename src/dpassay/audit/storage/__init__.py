@@ -1,0 +1,1 @@
+"""Audits on file: saved, continued, repeated."""

@@ -1,0 +1,1 @@
+"""The guessing game: runs, rules, counts, and what they imply."""

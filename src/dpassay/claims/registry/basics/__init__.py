@@ -1,0 +1,1 @@
+"""Basic mechanisms and properties of the definition."""

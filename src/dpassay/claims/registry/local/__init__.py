@@ -1,0 +1,1 @@
+"""Bits, hashes and Bloom filters: local DP."""

@@ -1,0 +1,1 @@
+"""Systems for text."""

@@ -1,0 +1,1 @@
+"""Commands about code: audits, traces, scans, packages, audits of training."""

@@ -1,0 +1,1 @@
+"""Commands about formulas: claims, certificates, calibration, figures."""

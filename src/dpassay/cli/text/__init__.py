@@ -1,0 +1,1 @@
+"""Commands about texts: training, rewriting, attacks, utility."""

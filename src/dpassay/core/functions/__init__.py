@@ -1,0 +1,1 @@
+"""Certified functions: the normal tail, the incomplete beta function, integrals and roots."""

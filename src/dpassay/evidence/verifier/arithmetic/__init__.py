@@ -1,0 +1,1 @@
+"""The verifier's own certified numbers and sums, and what they may cost."""

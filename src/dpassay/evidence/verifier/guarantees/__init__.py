@@ -1,0 +1,1 @@
+"""Guarantees other than (ε, δ)-DP."""

@@ -1,0 +1,1 @@
+"""What the verifier knows of each noise, written independently of the prover."""

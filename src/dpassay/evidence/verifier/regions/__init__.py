@@ -1,0 +1,1 @@
+"""Sets and pairs of vectors, and what stages make of them."""

@@ -1,0 +1,1 @@
+"""Repeated steps and sampled records."""

@@ -1,0 +1,1 @@
+"""What stages before and behind the noise do to inputs, records and pairs."""

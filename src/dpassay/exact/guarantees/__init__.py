@@ -1,0 +1,1 @@
+"""Metric DP, Rényi DP, zCDP and Gaussian DP."""

@@ -1,0 +1,50 @@
+"""The bounded Laplace mechanism per unit of distance: docs/proofs/metric.md, point 7.
+
+Its loss is that of Laplace noise, and as much again next to a limit, where the chance to stay inside changes fastest.
+"""
+
+from dpassay.core.numbers import ONE, ZERO, Number, between, iv, maximum, minimum
+from dpassay.pipeline.pair import Block, Pair
+from dpassay.pipeline.stages.base import Stage
+from dpassay.pipeline.stages.bounds.clamp import Clamp
+from dpassay.pipeline.stages.noises.bounded_laplace import BoundedLaplace
+
+
+def bounded_rate(before: tuple[Stage, ...], noise: BoundedLaplace) -> tuple[Number, tuple[Number, int]]:
+    """The loss of one coordinate per unit of distance, and next to which value, in which direction, it is approached.
+
+    >>> from dpassay.core.numbers import middle
+    >>> middle(bounded_rate((), BoundedLaplace(4, 0, 1))[0])
+    0.5
+    """
+    limits = before[0] if len(before) == 1 else None
+    low, high = noise.low, noise.high
+    if isinstance(limits, Clamp):
+        low, high = maximum(noise.low, limits.low), minimum(noise.high, limits.high)
+        if low.a >= high.b:  # all values are moved to one limit
+            return ZERO, (noise.low, 1)
+        if not low.b < high.a:
+            return between(ZERO, 2 / noise.scale), (noise.low, 1)
+    ends = [(_fall(noise, low - noise.low), (low, 1)), (_fall(noise, noise.high - high), (high, -1))]
+    return (1 + maximum(ends[0][0], ends[1][0])) / noise.scale, max(ends, key=lambda end: end[0].mid)[1]
+
+
+def _fall(noise: BoundedLaplace, edge: Number) -> Number:
+    """(u − v)/(2 − u − v), u = e^(−edge/scale), v the same from the other limit; 1 at a limit."""
+    near, far = (iv.exp(-gap / noise.scale) for gap in (edge, noise.high - noise.low - edge))
+    return minimum(ONE, (near - far) / (2 - near - far))
+
+
+def near_limit(
+    before: tuple[Stage, ...], noise: BoundedLaplace, place: tuple[Number, int], q: float, dim: int, shrink: Number
+) -> Pair | None:
+    """Two inputs next to the worst value; none if stages before the noise are more than one clamp."""
+    if before and not (len(before) == 1 and isinstance(before[0], Clamp)):
+        return None
+    value, direction = place
+    room = [noise.scale, noise.high - noise.low]
+    if before and isinstance(before[0], Clamp):
+        room.append(before[0].high - before[0].low)
+    step, count = minimum(*room) / 4 * shrink, dim if q > 1 else 1
+    rest = (Block(value, value, dim - count),) if count < dim else ()
+    return Pair((Block(value, value + direction * step, count), *rest))

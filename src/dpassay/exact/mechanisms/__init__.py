@@ -1,0 +1,1 @@
+"""One file per noise or choice: what is known of its loss."""

@@ -1,0 +1,274 @@
+"""The loss of the exponential mechanism. Proofs: docs/proofs/exponential.md and docs/proofs/bounded-range.md."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from fractions import Fraction
+
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, down, iv, log_add, maximum, middle, minimum, number
+from dpassay.core.theorems import Theorem
+from dpassay.exact.mechanisms.top_k import top_k_profile
+from dpassay.exact.pld.loss_components import AtomLoss
+from dpassay.exact.pld.privacy_loss import PrivacyLoss
+from dpassay.exact.profiles.bounded_range import RangeBound, largest_choice, with_range
+from dpassay.exact.profiles.bounds import PairBound, ProfileBound, PureBound
+from dpassay.exact.profiles.profile import Candidate, Family, PrivacyProfile
+from dpassay.pipeline.regions import (
+    Ball,
+    Bits,
+    Block,
+    Box,
+    Counted,
+    Intersection,
+    MinMax,
+    MonotoneBall,
+    OneHot,
+    Pair,
+    Region,
+    Repeated,
+    Rounded,
+    RowBits,
+    Rows,
+    SensitivityBall,
+    Sparse,
+    Sphere,
+    Squashed,
+)
+from dpassay.pipeline.stages.base import OutputRegion
+from dpassay.pipeline.stages.exponential import Choose
+
+INF = float("inf")
+_STEPS, _RATIO = 12, 1.6  # base points to examine, each _RATIO times nearer to the largest loss than the previous one
+_SHORT, _LONG = iv.mpf("1e-6"), 600.0  # ranges for which doubles can place a pair
+_FAR = 60  # a score this far behind, times the rate, is practically infinitely far: e^−60 remains
+
+
+def choose_profile(
+    stage: Choose, outputs: OutputRegion, pushed: list[Pair], anywhere: bool, kept: int | None = None
+) -> PrivacyProfile:
+    """Scores in a region; perhaps only the largest are `kept`.
+
+    `anywhere`: the answers to a query can be any vectors, so base points are free.
+    """
+    region = outputs.region.region if isinstance(outputs.region, Repeated) else outputs.region
+    if region.dim == 1:  # all scores are equal
+        return PrivacyProfile((), (PureBound(ZERO, Theorem.EXPONENTIAL),), (Theorem.EXPONENTIAL,))
+    if region.diameter(INF) == INFINITY:
+        infinite = PairBound((PrivacyLoss(((AtomLoss((), ONE), 1),)),), Theorem.UNBOUNDED)
+        shown = (Candidate(outputs.region.farthest(1), infinite),) if outputs.exact else ()
+        return PrivacyProfile(shown, (PureBound(INFINITY, Theorem.EXPONENTIAL),), (Theorem.UNBOUNDED,))
+    free = outputs.exact and anywhere and isinstance(region, SensitivityBall)
+    if kept is not None and region.diameter(INF).b > 0:
+        # Nothing is known about others' bits, and about scores behind a query only how far they move.
+        known = free or (outputs.exact and not isinstance(region, SensitivityBall | RowBits))
+        return top_k_profile(stage, kept, region, cube_of(region), score_spread(region), score_width(region), known)
+    spread = stage.rate * score_spread(region)
+    pairs = pushed
+    if free:
+        assert isinstance(region, SensitivityBall)
+        pairs = _free_pairs(region, stage.rate, spread)
+    elif outputs.exact and anywhere and isinstance(region, Counted) and region.limits is None:
+        pairs = _count_pairs(region, stage.rate) or pushed
+    elif outputs.exact and not isinstance(region, SensitivityBall):
+        pairs = _region_pairs(region)
+    if isinstance(region, RowBits):  # the other persons' bits are unknown
+        pairs = pushed = []
+    if isinstance(outputs.region, Repeated) and pairs is not pushed:
+        pairs = [outputs.region.repeat(pair) for pair in pairs]
+    candidates = tuple(Candidate(pair, choose_bound(stage, pair)) for pair in pairs)
+    pure = minimum(spread, _largest(region, stage.rate))
+    ranged = with_range(spread, pure)
+    if isinstance(region, Rows) and region.limits is not None:
+        ranged = replace(ranged, least=_least_of_rows(ranged.range, region.dim))
+    uppers: list[ProfileBound] = [PureBound(pure, Theorem.EXPONENTIAL), ranged]
+    if outputs.exact and isinstance(region, OneHot):  # all pairs are equivalent, and so are both directions
+        uppers.append(PairBound(choose_bound(stage, pairs[0]).losses[:1], Theorem.EXPONENTIAL))
+    first = pairs[0] if pairs else None
+    tails = spread if free else None
+    family = None
+    if pairs is not pushed and not isinstance(outputs.region, Repeated) and ranged.range.a > _SHORT:
+        family = Family(candidates, lambda order: _worst_at(stage, region, ranged, order, free))
+    theorems = (Theorem.EXPONENTIAL,)
+    return PrivacyProfile(candidates, tuple(uppers), theorems, pure_from_tails=tails, pair=first, family=family)
+
+
+def choose_bound(stage: Choose, pair: Pair) -> PairBound:
+    """The loss of the exponential mechanism between two score vectors, in both directions."""
+    losses = []
+    for first, second in (("x", "y"), ("y", "x")):
+        scores = [[getattr(block, side) * stage.rate for block in pair.blocks] for side in (first, second)]
+        totals = [_log_total(values, [block.count for block in pair.blocks]) for values in scores]
+        atoms = []
+        for x, y, block in zip(*scores, pair.blocks, strict=True):
+            chance = iv.exp(x - totals[0]) * block.count
+            atoms.append(((ZERO if block.same else x - y) - totals[0] + totals[1], chance))
+        losses.append(PrivacyLoss(((AtomLoss(tuple(atoms)), 1),)))
+    return PairBound(tuple(losses), Theorem.EXPONENTIAL)
+
+
+def _log_total(scores: Iterable[Number], counts: Iterable[int]) -> Number:
+    total: Number | None = None
+    for score, count in zip(scores, counts, strict=True):
+        term = score + iv.log(iv.mpf(count))
+        total = term if total is None else log_add(total, term)
+    return total
+
+
+def score_spread(region: Region) -> Number:
+    """The maximum of (largest − smallest coordinate of x − y): exponential.md, point 1.
+
+    >>> middle(score_spread(SensitivityBall(INF, 1, dim=3))), middle(score_spread(MonotoneBall(INF, 1, dim=3)))
+    (2.0, 1.0)
+    """
+    answers = region.region if isinstance(region, Squashed | Rounded) else region
+    if isinstance(answers, MonotoneBall):  # this holds for monotone functions of them too
+        return region.diameter(INF)
+    # Two coordinates of a vector of lq norm 1 differ by at most 2^(1 − 1/q).
+    powers = {1.0: ONE, 2.0: iv.sqrt(iv.mpf(2)), INF: iv.mpf(2)}
+    norms = {q: region.diameter(q) * power for q, power in powers.items()}
+    p = getattr(region, "p", INF)
+    if p not in powers:
+        norms[p] = region.diameter(p) * iv.mpf(2) ** (1 - 1 / number(p))
+    return minimum(*norms.values())
+
+
+def score_width(region: Region) -> Number:
+    """The maximum of (largest − smallest coordinate) of one vector.
+
+    >>> middle(score_width(Box.cube(0, 3, dim=2)))
+    3.0
+    """
+    if isinstance(region, Box):
+        lows, highs, _ = zip(*region.sides, strict=True)
+        return maximum(*highs) - minimum(*lows)
+    if isinstance(region, MinMax | Bits | OneHot | Sparse):
+        return ONE
+    if isinstance(region, Squashed):
+        return (
+            region.diameter(INF) if isinstance(region.region, Ball) else ONE * (2 if region.function == "tanh" else 1)
+        )
+    if isinstance(region, Ball | Sphere | Intersection):  # contains −x with every x
+        return score_spread(region) / 2
+    if isinstance(region, Rounded) and region.limits is not None:
+        return region.limits[1] - region.limits[0]
+    return INFINITY
+
+
+def _largest(region: Region, rate: Number) -> Number:
+    """The largest loss that the width of the region allows: exponential.md, points 2 and 5."""
+    if isinstance(region, Rows) and region.limits is not None:
+        width = iv.exp(-rate * (region.limits[1] - region.limits[0]))
+        return -iv.log((region.dim * width) / (width + region.dim - 1))
+    return largest_choice(rate * score_width(region), region.dim)
+
+
+def cube_of(region: Region) -> tuple[Number, Number] | None:
+    """The two ends of a cube all of whose corners, except the two constant ones, are in the region."""
+    if isinstance(region, Ball) and region.p == INF:
+        return -region.radius, region.radius
+    if isinstance(region, Box) and len(region.sides) == 1:
+        return region.sides[0][0], region.sides[0][1]
+    return (ZERO, ONE) if isinstance(region, MinMax | Bits) else None
+
+
+def _region_pairs(region: Region) -> list[Pair]:
+    """Some outputs' scores high and the others' low, and the other way round."""
+    cube = cube_of(region)
+    if cube is not None:
+        low, high = cube
+        sizes = sorted({region.dim // 2, *(2**i for i in range(region.dim.bit_length() - 1))})
+        return [Pair((Block(high, low, size), Block(low, high, region.dim - size))) for size in sizes]
+    if isinstance(region, Rows) and region.limits is not None:
+        low, high = region.limits
+        return [Pair((Block(high, low, 1), Block(rest, rest, region.dim - 1))) for rest in (high, low)]
+    pairs = [region.farthest(q) for q in (1.0, 2.0, INF)]
+    if isinstance(region, Ball | Sphere):
+        size = region.radius / iv.mpf(2) ** (1 / number(getattr(region, "p", 2.0)))
+        rest = (Block(ZERO, ZERO, region.dim - 2),) if region.dim > 2 else ()
+        pairs.insert(0, Pair((Block(size, -size, 1), Block(-size, size, 1), *rest)))
+    return pairs
+
+
+def _free_pairs(region: SensitivityBall, rate: Number, spread: Number) -> list[Pair]:
+    """One output's score rises relative to the others' as far as it may, from several base points.
+
+    The farther it was behind them, the larger the loss, and the rarer the output.
+    """
+    length = middle(spread)
+    gaps = (length / (2 * _RATIO**i) for i in range(_STEPS))  # to the largest loss
+    behind = [length + _FAR, *(_log_odds(length - gap, length) for gap in gaps)]
+    return [_free_pair(region, rate, spread, log_odds) for log_odds in behind]
+
+
+def _count_pairs(region: Counted, rate: Number) -> list[Pair]:
+    """One count rises relative to the others as far as it may, from base points that are integers."""
+    most, n = math.floor(Fraction(down(region.region.distance))), region.dim - 1
+    if most < 1:
+        return []
+    up, back, moving = most, 0, n
+    if region.p == INF and region.dim > 1:
+        back = most
+    elif region.p == 2:
+        square = math.floor(Fraction(down(region.region.distance**2)))
+        up, back = max(((i, math.isqrt(square - i * i)) for i in range(1, most + 1)), key=sum)
+        moving = 1 if back else n
+    length = middle(rate) * (up + back)
+    wanted = (length / 2, length * 3 / 4, length * 0.95, length - math.log1p(length) / 2, length * 0.999)
+    behind = [_log_odds(loss, length) for loss in wanted if 0 < loss < length < _LONG]
+    behind.append(length + _FAR)
+    leads = dict.fromkeys([0, *(round((math.log(moving) - odds) / middle(rate)) for odds in behind)])
+    never = min(0, *leads) - math.ceil(200 / middle(rate)) if moving < n else 0
+    rest = (Block(iv.mpf(never), iv.mpf(never), n - moving),) if moving < n else ()
+    return [
+        Pair((Block(iv.mpf(lead + up), iv.mpf(lead), 1), Block(ZERO, iv.mpf(back), moving), *rest)) for lead in leads
+    ]
+
+
+def _log_odds(loss: float, length: float) -> float:
+    """How far an output is behind the others together, if its loss is this and that of the others is `length` less."""
+    return loss + math.log(-math.expm1(-loss)) - math.log(-math.expm1(loss - length))
+
+
+def _free_pair(region: SensitivityBall, rate: Number, spread: Number, log_odds: float) -> Pair:
+    n = region.dim - 1
+    one_moves = isinstance(region, MonotoneBall) or region.p == 1
+    if not one_moves and region.p < INF:
+        n = 1  # all outputs but two stay unchanged, and are never chosen
+    lead = number(math.log(n) - log_odds) / rate
+    step = spread / rate
+    high, low = (lead + step, ZERO) if one_moves else (lead + step / 2, -step / 2)
+    blocks = [Block(high, lead, 1), Block(low, ZERO, n)]
+    if n < region.dim - 1:
+        never = minimum(maximum(high, low), maximum(lead, ZERO)) - 200 / rate
+        blocks.append(Block(never, never, region.dim - 1 - n))
+    return Pair(tuple(blocks))
+
+
+def _worst_at(stage: Choose, region: Region, ranged: RangeBound, order: Number, free: bool) -> tuple[Candidate, ...]:
+    """Pairs with two losses that are worst for the Rényi divergence of an order, or nearly: exponential.md, point 8."""
+    length = middle(ranged.range)
+    loss = middle(ranged.worst_loss(order))
+    if not 0 < loss < length < _LONG:
+        return ()
+    pairs: list[Pair] = []
+    if free:
+        assert isinstance(region, SensitivityBall)
+        pairs.append(_free_pair(region, stage.rate, ranged.range, _log_odds(loss, length)))
+    elif isinstance(region, Rows) and region.limits is not None:
+        low, high = region.limits
+        for wanted in (loss, length - loss):
+            ahead = _log_odds(wanted, length) - math.log(region.dim - 1)
+            rest = minimum(high, maximum(low, low + number(ahead) / stage.rate))
+            pairs.append(Pair((Block(high, low, 1), Block(rest, rest, region.dim - 1))))
+    elif (cube := cube_of(region)) is not None:
+        low, high = cube
+        width, c = math.exp(length / 2), math.exp(loss - length / 2)
+        split = region.dim * (width - c) / ((c + 1) * (width - 1))
+        for size in {min(region.dim - 1, max(1, math.floor(split) + i)) for i in (0, 1)}:
+            pairs.append(Pair((Block(high, low, size), Block(low, high, region.dim - size))))
+    return tuple(Candidate(pair, choose_bound(stage, pair)) for pair in pairs)
+
+
+def _least_of_rows(spread: Number, count: int) -> Number:
+    """The smallest loss of the output whose score rises from the lowest to the highest, if others are lowest."""
+    return iv.log(iv.mpf(count) / (1 + (count - 1) * iv.exp(-spread)))

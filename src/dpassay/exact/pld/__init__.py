@@ -1,0 +1,1 @@
+"""The privacy loss of a pair of distributions, and its sums."""

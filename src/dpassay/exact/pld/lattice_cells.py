@@ -1,0 +1,101 @@
+"""Losses of several kinds in cells on one lattice, so that they can be summed: docs/proofs/lattice-sums.md, point 7."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpassay.core.numbers import down, iv, middle, up
+from dpassay.exact.pld.lattice_sum import CellMasses
+from dpassay.exact.pld.lattice_window import Limits, Sketch
+from dpassay.exact.pld.loss_components import AtomLoss, GaussianLoss, LaplaceLoss, LossComponent
+from dpassay.exact.pld.sampled.cells import cell_masses, normal_masses, sketch
+from dpassay.exact.pld.sampled.gaussian import FARTHEST, SampledLoss
+from dpassay.exact.pld.sampled.laplace import SampledLaplaceLoss, laplace_cells, laplace_sketch
+from dpassay.exact.pld.sampled.laplace_sum import SampledSumLoss
+from dpassay.pipeline.regions import Array
+
+_U = 2.0**-53
+_NEAR = 1e-7  # of a step: an atom this near to a lattice point is taken to lie there, and the difference is counted
+
+
+def has_cells(component: LossComponent) -> bool:
+    """Whether a loss can be divided into cells on a lattice."""
+    if isinstance(component, AtomLoss):
+        return bool(component.atoms) and all(p.a > 0 for _, p in component.atoms)
+    if isinstance(component, GaussianLoss | SampledLoss):
+        return bool(component.mu.a > 0 and up(component.mu) <= FARTHEST)
+    if isinstance(component, SampledSumLoss):
+        return bool(component.shift.a > 0 and down(component.rate) > 1e-300 and up(component.rate) < 1)
+    if isinstance(component, SampledLaplaceLoss) and not down(component.rate) > 1e-300:
+        return False
+    return isinstance(component, LaplaceLoss | SampledLaplaceLoss) and bool(component.shift.a > 0)
+
+
+def sketch_of(component: LossComponent) -> Sketch:
+    """A loss in doubles, to choose a window with."""
+    if isinstance(component, AtomLoss):
+        losses, chances = (np.array([middle(atom[i]) for atom in component.atoms]) for i in (0, 1))
+        return Sketch(losses, np.log(chances), float(losses.max()), float(np.ptp(losses)))
+    if isinstance(component, GaussianLoss):
+        mu, z = middle(component.mu), np.linspace(-14.0, 14.0, 4001)
+        logs = -z * z / 2 + math.log((z[1] - z[0]) / math.sqrt(2 * math.pi))
+        return Sketch(mu * z + mu * mu / 2, logs, mu * mu / 2, 28 * mu)
+    if isinstance(component, LaplaceLoss):
+        return laplace_sketch(1.0, middle(component.shift), False)
+    if isinstance(component, SampledLaplaceLoss | SampledSumLoss):
+        return component.sketch()
+    assert isinstance(component, SampledLoss)
+    return sketch(component)
+
+
+def cells_of(component: LossComponent, step: float, upper: bool, limits: Limits) -> CellMasses:
+    """Cells of a loss's finite part, erring towards one side."""
+    if isinstance(component, AtomLoss):
+        return _atom_cells(component, step, upper)
+    if isinstance(component, GaussianLoss):
+        return _gaussian_cells(up(component.mu) if upper else down(component.mu), step, upper, limits.unlikely)
+    if isinstance(component, LaplaceLoss):
+        return laplace_cells(1.0, up(component.shift) if upper else down(component.shift), step, upper, False)
+    if isinstance(component, SampledLaplaceLoss | SampledSumLoss):
+        return component.lattice_cells(step, upper, limits)
+    assert isinstance(component, SampledLoss)
+    return cell_masses(component, step, upper, limits.unlikely, limits.depth)
+
+
+def _atom_cells(component: AtomLoss, step: float, upper: bool) -> CellMasses:
+    """The largest atom lies on the lattice; each other one in a cell from above, and nearest to a number from below."""
+    losses = np.array([middle(loss) for loss, _ in component.atoms])
+    top = float(losses.max())
+    below = (losses - top) / step
+    last = math.ceil(-float(below.min())) + 1
+    number = np.floor(below + _NEAR) if upper else np.rint(below)
+    cells = np.minimum(number, -1.0 if upper else 0.0).astype(int) + last + (1 if upper else 0)
+    lowest = top - last * step
+    size = max(up(abs(loss)) for loss, _ in component.atoms) + (last + 1) * step
+    wide = max(up(loss) - down(loss) for loss, _ in component.atoms)
+    edges = lowest + step * (cells - 1)
+    outside = np.maximum(edges - losses, losses - edges - step).max(initial=0.0)
+    blur = float(outside) + wide + 16 * _U * size if upper else 0.0
+    seconds = [chance * iv.exp(-loss) for loss, chance in component.atoms]
+
+    def gathered(values: list[float], more: float) -> Array:
+        return np.asarray(np.bincount(cells, weights=values, minlength=last + 2) * (1 + more * len(values) * _U))
+
+    first, second = (
+        (gathered([down(value) for value in side], -2.0), gathered([up(value) for value in side], 2.0))
+        for side in ([chance for _, chance in component.atoms], seconds)
+    )
+    return CellMasses(lowest, step, blur, first, second)
+
+
+def _gaussian_cells(mu: float, step: float, upper: bool, unlikely: float) -> CellMasses:
+    """The output of N(μ, 1) against N(0, 1): the loss at x is μx − μ²/2."""
+    far = math.sqrt(-2 * math.log(unlikely))
+    lowest = mu * mu / 2 - mu * far
+    count = max(1, math.ceil(2 * mu * far / step))
+    edges = lowest + step * np.arange(count + 1)
+    x = np.concatenate([[-np.inf], (edges + mu * mu / 2) / mu, [np.inf]])
+    blur = 16 * _U * (mu * mu + 2 * mu * far + step * count + abs(lowest) + 1)
+    return CellMasses(lowest, step, blur, normal_masses(x, mu), normal_masses(x, 0.0))

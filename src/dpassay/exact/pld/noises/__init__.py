@@ -1,0 +1,1 @@
+"""The loss of one coordinate, by the kind of its noise."""

@@ -1,0 +1,1 @@
+"""The loss of one step in which records are sampled."""

@@ -1,0 +1,135 @@
+"""What is known about a mechanism's loss: the losses of real pairs from below, bounds for all pairs from above."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from dpassay.core.guarantee import Guarantee
+from dpassay.core.numbers import INFINITY, ONE, TIE, ZERO, Number, between, down, maximum, minimum
+from dpassay.core.theorems import Theorem
+from dpassay.errors import DpassayError
+from dpassay.exact.dataflow.data_sets import DataSets
+from dpassay.exact.pld.privacy_loss import PrivacyLoss
+from dpassay.exact.profiles.bounds import DropoutBound, PairBound, ProfileBound, before_dropout
+from dpassay.pipeline.distributions import Noise
+from dpassay.pipeline.regions import Pair, Region
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Two values that neighbours can have just before the noise, and the loss between them.
+
+    Behind sampling, `data_sets` says which data sets show the bound.
+    """
+
+    pair: Pair
+    bound: ProfileBound
+    data_sets: DataSets | None = None
+
+
+@dataclass(frozen=True)
+class Family:
+    """Pairs of which there is one for every need; the candidates `known` are some of them."""
+
+    known: tuple[Candidate, ...]
+    worst: Callable[[Number], tuple[Candidate, ...]]
+
+
+@dataclass(frozen=True)
+class PrivacyProfile:
+    """Bounds on the loss of one mechanism between its neighbours.
+
+    `pure_from_tails` is a lower bound on ε at δ = 0 only, for outputs of which only far-out events
+    survive the stages after the noise.
+    """
+
+    candidates: tuple[Candidate, ...]
+    uppers: tuple[ProfileBound, ...]
+    theorems: tuple[Theorem, ...] = ()
+    pure_from_tails: Number | None = None
+    pair: Pair | None = None
+    noise: Noise | None = None
+    region: Region | None = None
+    mu: Number = ZERO
+    data_sets: DataSets | None = None  # behind sampling, those that `pair` belongs to
+    family: Family | None = None  # pairs of which some are candidates
+
+    def candidates_at(self, order: Number) -> tuple[Candidate, ...]:
+        """The candidates, with those of the family that are worst for the Rényi divergence of an order."""
+        if self.family is None or self.candidates is not self.family.known:  # something was done to them since
+            return self.candidates
+        return (*self.candidates, *self.family.worst(order))
+
+    @property
+    def lower_pure(self) -> Number:
+        """The best lower bound on ε at δ = 0."""
+        tails = () if self.pure_from_tails is None else (self.pure_from_tails,)
+        return maximum(ZERO, *tails, *(c.bound.pure for c in self.candidates))
+
+    @property
+    def pure(self) -> Number:
+        """ε at δ = 0, within bounds."""
+        return joined(self.lower_pure, minimum(INFINITY, *(bound.pure for bound in self.uppers)))
+
+    def delta(self, epsilon: Number) -> Number:
+        """δ at an ε, within bounds."""
+        lower = maximum(ZERO, *(c.bound.delta(epsilon) for c in self.candidates))
+        return joined(lower, minimum(ONE, *(bound.delta(epsilon) for bound in self.uppers)))
+
+    def epsilon(self, delta: Number) -> Number:
+        """ε at a δ > 0, within bounds."""
+        lower = maximum(ZERO, *(c.bound.epsilon(delta) for c in self.candidates))
+        return joined(lower, minimum(INFINITY, *(bound.epsilon(delta) for bound in self.uppers)))
+
+    def epsilon_above(self, delta: Number) -> Number:
+        """An upper bound on ε at a δ > 0, quickly."""
+        return minimum(INFINITY, *(bound.epsilon_above(delta) for bound in self.uppers))
+
+    @property
+    def quick(self) -> "PrivacyProfile":
+        """The same without upper bounds that take seconds; itself if it has none, or no others."""
+        rest = tuple(bound for bound in self.uppers if bound.theorem is not Theorem.LEVELS)
+        return replace(self, uppers=rest) if 0 < len(rest) < len(self.uppers) else self
+
+    @property
+    def least_delta(self) -> float:
+        """The δ that every finite ε needs at least: the probability of an output that the other input cannot give."""
+        losses = [loss for c in self.candidates if isinstance(c.bound, PairBound) for loss in c.bound.losses]
+        return max((down(loss.infinite) for loss in losses), default=0.0)
+
+    def dominating_pure(self) -> Candidate | None:
+        """The pair with the largest loss at δ = 0."""
+        return max(self.candidates, key=lambda c: c.bound.pure.a, default=None)
+
+    def dominating_at(self, epsilon: Number) -> Candidate | None:
+        """The pair with the largest δ at an ε."""
+        return max(self.candidates, key=lambda c: c.bound.delta(epsilon).a, default=None)
+
+    def dominating_loss(self, guarantee: Guarantee) -> PrivacyLoss | None:
+        """The loss, before word dropout, of the pair that is worst for a guarantee, in its worse direction."""
+        epsilon, pure = guarantee.value, guarantee.exact_delta == 0
+        worst = self.dominating_pure() if pure else self.dominating_at(epsilon)
+        bound = None if worst is None else worst.bound
+        inner = bound.bound if isinstance(bound, DropoutBound) else bound
+        if not isinstance(inner, PairBound):
+            return None
+        before = before_dropout(epsilon, self.mu)
+        return max(inner.losses, key=lambda loss: (loss.pure if pure else loss.delta_number(before)).a)
+
+    def upper_at(self, epsilon: Number) -> ProfileBound:
+        """The smallest upper bound on δ at an ε."""
+        return min(self.uppers, key=lambda bound: bound.delta(epsilon).b)
+
+    def upper_pure(self) -> ProfileBound:
+        """The smallest upper bound at δ = 0."""
+        return min(self.uppers, key=lambda bound: bound.pure.b)
+
+
+def joined(lower: Number, upper: Number) -> Number:
+    """From a lower bound's lower end to an upper bound's upper end."""
+    if lower.a <= upper.b:
+        return between(lower, upper)
+    if lower.a <= (upper * (1 + TIE)).b:
+        return between(upper, upper)
+    raise DpassayError(
+        f"a lower bound, {lower.a}, exceeds an upper bound, {upper.b}: please report this bug in dpassay"
+    )

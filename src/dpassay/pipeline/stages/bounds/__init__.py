@@ -1,0 +1,1 @@
+"""Stages that bound, scale or round a vector."""

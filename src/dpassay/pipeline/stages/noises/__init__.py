@@ -1,0 +1,1 @@
+"""Stages that add noise."""

@@ -1,0 +1,1 @@
+"""Results for other tools: SARIF, JUnit, annotations, and the rules they refer to."""

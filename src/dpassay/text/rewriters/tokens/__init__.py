@@ -1,0 +1,1 @@
+"""Rewriters that draw a text token by token from a language model."""

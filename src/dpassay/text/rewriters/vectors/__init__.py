@@ -1,0 +1,1 @@
+"""Rewriters that encode a text, add noise to its vector, and decode it."""

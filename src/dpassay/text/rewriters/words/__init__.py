@@ -1,0 +1,1 @@
+"""Rewriters that replace each word."""

@@ -1,0 +1,172 @@
+"""What a trace says: why a claim is refuted, at which line, and why another is left open and what to do next."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from dpassay.core.json import plain
+from dpassay.core.numbers import INFINITY, down
+from dpassay.errors import InputError
+from dpassay.trace.findings.findings import Finding, beyond_runs, without_noise
+from dpassay.trace.findings.leaks import first_holder
+from dpassay.trace.natural.failing import WatchedTooLong
+from dpassay.trace.natural.outputs import leaves
+from dpassay.trace.replay.trials import Trials, needed
+from dpassay.trace.watch.record import Place
+
+MATCHED = "Their sums with noise were matched by size, because noise of one law has the same distribution in any order."
+
+
+def explained(tracer: Any, judged: Any) -> tuple[Finding, ...]:
+    """The findings of a refuted claim: what the watching saw, if it explains the counts, and the counts themselves."""
+    count, watched = judged.count, judged.watched
+    counted = f"{count}: ε ≥ {count.epsilon:.3g} (error probability {count.alpha:.2g})"
+    faithful = judged.trials is not None and judged.trials.faithful
+    seen = watched is not None and faithful and not tracer.natural.fixed and count.calls == 1
+    found = list(watched.findings) if seen else []
+    if not found:
+        found = [_leak(tracer, judged)]
+    return tuple(Finding(one.rule, one.place, f"{one.message}; counted: {counted}", one.infinite) for one in found)
+
+
+def _leak(tracer: Any, judged: Any) -> Finding:
+    """A refutation that no noise explains."""
+    count, watched = judged.count, judged.watched
+    drawn = watched is not None and bool(watched.draws)
+    fixed = tracer.natural.fixed
+    if count.calls == 2:
+        place = tracer.first_draws[0].place if tracer.first_draws else None
+        said = "two calls do not each have noise of their own"
+        if place is not None:
+            said = f"{said}: a later one uses again what {place} drew, or adds no noise at all"
+        return Finding("noise-made-once", place, said)
+    if fixed and count.hits[0] == count.runs[0]:
+        line = Place(fixed[0].file, fixed[0].line)
+        said = f"{line} fixes the seed of {fixed[0].name}: every new process draws the same noise (ε = ∞)"
+        return Finding("fixed-seed", line, said, infinite=True)
+    always = count.hits == (count.runs[0], 0)
+    if count.path.startswith("exception"):
+        return Finding("raises", None, "an exception tells the inputs apart")
+    if always and count.path:
+        holder = first_holder(tracer, judged.pair[count.first], count.value)
+        where, place = (count.path, None) if holder is None else (f"{count.path} is {holder[0]} and", holder[1])
+        if count.value is None:  # whether it is there at all
+            key = first_holder(tracer, judged.pair[count.first], _last_key(count.path))
+            where, place = (count.path, None) if key is None else (f"{count.path}, which is {key[0]},", key[1])
+            return Finding("leak", place, f"{where} is there for one input only")
+        if isinstance(count.value, str) and drawn and any("text" in what for what, _ in watched.run.handled):
+            return Finding("leak", place, f"{where} is the same in every run of an input: it shows no noise")
+        return Finding("leak" if drawn else "no-noise", place, f"{where} has no noise")
+    seen = watched is not None and not watched.doubts and watched.chosen is None
+    if seen and drawn and watched.around and judged.trials is not None and judged.trials.faithful:
+        return Finding("leak", None, "the input reaches the output around the noise")
+    return Finding("told-apart", None, "natural runs tell the inputs apart")
+
+
+def _last_key(path: str) -> str:
+    """The last key of a path, if it is a text."""
+    return path[:-2].rpartition('["')[2] if path.endswith('"]') else ""
+
+
+def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
+    """Why a claim is neither refuted nor bounded, or the bound."""
+    watched, trials, count = judged.watched, judged.trials, judged.count
+    if judged.upper < math.inf and judged.upper <= guarantee.claimed * (1 + 1e-5):
+        said = so_often(trials, judged.upper, guarantee.delta)
+        if not pipeline:
+            return f"{without_noise(leaves(watched.run.output))} {said[0].upper()}{said[1:]}."
+        order = "" if watched.matching is None else f" {MATCHED}"
+        return f"No violation: {said} between these inputs.{order} {beyond_runs(pipeline)}"
+    reasons = []
+    if judged.kept:
+        said = "Not decided: an input that was asked about before gets the same answer again, so that its runs are not"
+        return f"{said} independent. {then}"
+    if judged.at_import:
+        said = (
+            "Not decided: it draws no random numbers when it is called, only when its module is imported. All calls of"
+        )
+        return f"{said} a process share that noise, and the difference of two outputs has none: draw it in each call."
+    if judged.remembers:
+        said = "with the same random bits a later call gives something else (earlier calls matter, or a clock, or"
+        said += " randomness that is not seen, as of a database or another process)"
+        if judged.unsure:
+            said = "there was no time to see whether a call depends on earlier ones"
+        elif judged.keeps:
+            said = "an input that was asked about before gets the same answer again"
+        reasons.append(f"{said}, which cannot be followed: audit it; here each run had a process of its own")
+    elif judged.seeded:
+        said = (
+            f"{judged.seeded} was made from a seed: if it is always the same number, every new process draws the same"
+        )
+        reasons.append(f"{said} noise, and if it is one of few, it can be guessed")
+    elif isinstance(judged.error, WatchedTooLong):
+        reasons.append("watching its runs takes longer than half of the time: give more")
+    elif watched is not None:
+        reasons += [one.message for one in watched.doubts]
+        if trials is not None and trials.different:
+            reasons.append(trials.different)
+        if watched.lower.a > guarantee.exact_epsilon.b:
+            size = "∞" if watched.lower.a == INFINITY.a else f"{down(watched.lower):.6g}"
+            reasons += [one.message for one in watched.findings]
+            reasons.append(
+                f"as watched the loss of this pair is {size}, which the natural runs neither confirm nor refute"
+            )
+        elif not watched.draws:
+            reasons.append("the output changes from run to run, and no draw was seen")
+        elif trials is not None and not trials.different and watched.upper.b < INFINITY.a:
+            if watched.upper.b > guarantee.exact_epsilon.b:
+                reasons.append(
+                    f"the noise as watched may lose up to {float(watched.upper.b):.6g}, more than is claimed"
+                )
+            else:
+                reasons.append(_too_few(trials, float(watched.upper.b)))
+    shown = "no event was found that tells the inputs apart"
+    if count is not None and count.epsilon > 0:
+        shown = f"{count} shows ε ≥ {count.epsilon:.3g}"
+    said = "; ".join(dict.fromkeys(reasons)) or _lost(watched)
+    return f"Not decided: {said}; {shown}. {then}"
+
+
+def _too_few(trials: Trials, epsilon: float) -> str:
+    """How many replays a bound takes, and how much more time."""
+    many = needed(epsilon, trials.alpha)
+    times = math.ceil(2 * many / max(trials.agreed, 1))
+    then = f"give about {times} times the time (--time)" if times < 1000 else "no time is enough"
+    return f"{trials.agreed:,} replays agreed, and a bound of {epsilon:.3g} takes {many:,}: {then}"
+
+
+def _lost(watched: Any) -> str:
+    """Where the noise was lost from sight, if that is known."""
+    if watched is None or not watched.run.handled:
+        return "the noise could not be followed to what it hides"
+    what, place = watched.run.handled[0]
+    return f"a number with noise is {what} at {place}, and what follows from that could not be seen in full"
+
+
+def so_often(trials: Trials, epsilon: float, delta: float) -> str:
+    """The upper end for a pair, with the replays that it rests on."""
+    share, at = trials.exception(epsilon), f" at δ = {delta:.6g}" if delta else ""
+    many = f"{trials.agreed:,} replays"
+    if trials.left_out:  # they took paths that were not known
+        many = f"{trials.agreed:,} of {trials.agreed + trials.left_out:,} replays"
+    return (
+        f"in {many} the outputs agreed to the last bit: ε is at most {epsilon:.6g}{at}, apart from "
+        f"a probability of at most {share:.2%} (confidence {1 - trials.alpha:.2%})"
+    )
+
+
+def next_audit(name: str, judged: Any, guarantee: Any) -> str:
+    """The audit to run next, with the same subject and pair."""
+    try:
+        pair = json.dumps([plain(x) for x in judged.pair])
+    except (InputError, TypeError, ValueError):
+        pair = "…"
+    pair = pair if len(pair) <= 200 else "…"
+    delta = f" --delta {guarantee.delta:g}" if guarantee.delta else ""
+    if ":" in name:
+        return f"Next: dpassay audit --python {name} --pair '{pair}' --epsilon {guarantee.claimed:g}{delta}"
+    return f"Next: dpassay.audit({name}, pairs=[{pair}], epsilon={guarantee.claimed:g}" + (
+        f", delta={guarantee.delta:g})" if guarantee.delta else ")"
+    )

@@ -1,0 +1,286 @@
+"""What is wrong in the code according to a pair's replays, each with a rule, the line and the resulting loss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpassay.core.numbers import INFINITY, Number
+from dpassay.trace.laws.formulas import in_words, place_of_nan, sources_of
+from dpassay.trace.laws.number_laws import NOISE_KINDS, NodeLaw, law_of
+from dpassay.trace.replay.replaying import Replay, Use
+from dpassay.trace.watch.loaders import mismatch
+from dpassay.trace.watch.record import Draw, Place, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about the code: a rule, the line, and a sentence that names both.
+
+    `infinite` means that the two inputs are told apart with certainty.
+    """
+
+    rule: str
+    place: Place | None
+    message: str
+    infinite: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-ready data."""
+        where = {} if self.place is None else {"file": self.place.file, "line": self.place.line}
+        return {"rule": self.rule, **where, "message": self.message}
+
+
+def unaccounted(run: Run) -> tuple[Finding, ...]:
+    """Batches that are taken in another way than the accountant of the code assumes."""
+    found = mismatch(run)
+    return () if found is None else (Finding("sampling-not-accounted", *found),)
+
+
+def stale(replays: Sequence[Replay], use: Use) -> Finding | None:
+    """Noise that is not fresh in each call, although it hides a difference of the inputs that is output."""
+    moved = bool((np.abs(use.gap) > use.tolerance).any())
+    if not (use.released and moved):
+        return None
+    older = [draw for draw in use.draws if draw.run != replays[0].x.number]
+    if older and len(older) == len(use.draws):
+        draw = older[0]
+        said = f"{use.x.place} adds noise that {draw.place} drew in an earlier call: two outputs differ by exactly "
+        return Finding("noise-made-once", draw.place, f"{said}what the inputs differ by (ε = ∞)", infinite=True)
+    if not older and use.draws and all(_repeated(replays, draw) for draw in use.draws):
+        draw = use.draws[0]
+        if not use.laws[0].scale.any():
+            return Finding("no-noise", draw.place, f"{draw.place} draws noise of scale 0: none (ε = ∞)", infinite=True)
+        said = f"{draw.place} draws the same noise in every call with the same input, as a fixed seed does"
+        return Finding("fixed-seed", draw.place, f"{said}: each input has one output (ε = ∞)", infinite=True)
+    return None
+
+
+def _repeated(replays: Sequence[Replay], draw: Draw) -> bool:
+    number_of = next(k for k, one in enumerate(replays[0].x.draws) if one is draw)
+    return bool(draw.values.size) and not varies(replays, number_of, draw)
+
+
+def varies(replays: Sequence[Replay], number_of: int, draw: Draw) -> bool:
+    """Whether a draw may have other values in another run. Integers can be equal in a few runs by chance."""
+    law = law_of(draw)
+    if draw.values.dtype.kind != "f" or (law is not None and law.kind == "bernoulli"):
+        return True
+    if not draw.values.size:
+        return law is None
+    others = [replay.x.draws[number_of].values for replay in replays[1:] if number_of < len(replay.x.draws)]
+    return not all(np.array_equal(draw.values, values) for values in others)
+
+
+def shared(uses: Sequence[Use]) -> Finding | None:
+    """One number of a draw in several released numbers whose differences depend on the input."""
+    released = [use for use in uses if use.released and use.x.alone and use.y.alone]
+    for use in released:
+        if (found := _shared_within(use)) is not None:
+            return found
+    places: dict[int, tuple[float, Use]] = {}
+    for use in released:
+        for k, shift in zip(use.y.index.reshape(-1).tolist(), use.shift.reshape(-1).tolist(), strict=True):
+            if k < 0 or not math.isfinite(shift):
+                continue
+            before, other = places.setdefault(k, (shift, use))
+            if abs(before - shift) > max(use.shift_tolerance, other.shift_tolerance):
+                alike = np.unique(np.concatenate([other.y.factor.reshape(-1), use.y.factor.reshape(-1)])).size == 1
+                what = "their difference is released exactly" if alike else "a combination of them has no noise"
+                said = f"{other.x.place} and {use.x.place} use the same noise of {_drawn_at(use)}: {what} (ε = ∞)"
+                return Finding("noise-reused", use.x.place, said, infinite=True)
+    return None
+
+
+def _drawn_at(use: Use) -> str:
+    return str(use.draws[0].place)
+
+
+def _shared_within(use: Use) -> Finding | None:
+    index, shift = use.y.index.reshape(-1), use.shift.reshape(-1)
+    kept = (index >= 0) & np.isfinite(shift)
+    index, shift = index[kept], shift[kept]
+    alike = np.unique(use.y.factor.reshape(-1)[kept]).size == 1
+    order = np.argsort(index, kind="stable")
+    index, shift = index[order], shift[order]
+    together = index[1:] == index[:-1]
+    if not (together & (np.abs(np.diff(shift)) > use.shift_tolerance)).any():
+        return None
+    draws, all_of = len(np.unique(index)), len(index)
+    many = f"one {noise_in_words(use)}" if draws == 1 else f"{draws:,} numbers of {noise_in_words(use, noun='noise')}"
+    what = "their differences are released exactly" if alike else "combinations of them have no noise"
+    said = f"{use.x.place} adds {many} to {all_of:,} coordinates: {what} (ε = ∞)"
+    return Finding("shared-noise", use.x.place, said, infinite=True)
+
+
+_NAMES = {
+    "laplace": ("Laplace", "scale"),
+    "gaussian": ("Gaussian", "standard deviation"),
+    "exponential": ("exponential", "scale"),
+    "discrete laplace": ("two-sided geometric", "scale"),
+    "uniform": ("uniform", "width"),
+    "bernoulli": ("Bernoulli", "size"),
+    "cauchy": ("Cauchy", "scale"),
+    "gumbel": ("Gumbel", "scale"),
+}
+
+
+def noise_in_words(use: Use, noun: str = "number") -> str:
+    """A description of the noise: "Laplace number of scale 0.5"."""
+    law = use.laws[0]
+    kinds = sorted(set(law.kind.reshape(-1).tolist()) - {"none"})
+    if len(kinds) != 1:
+        return f"{' and '.join(kinds)} {noun}"
+    scales = np.unique(np.abs(law.scale[law.kind == kinds[0]]))
+    name, of = _NAMES.get(kinds[0], (kinds[0], "scale"))
+    size = f"{scales[0]:.6g}" if len(scales) == 1 else f"{scales[0]:.6g} to {scales[-1]:.6g}"
+    return f"{name} {noun} of {of} {size}"
+
+
+def scaled_by_input(use: Use) -> Finding | None:
+    """Noise whose scale is not the same for both inputs."""
+    first, second = (np.abs(law.scale) for law in use.laws)
+    known = np.isin(use.laws[0].kind, NOISE_KINDS)
+    if not use.released or not known.any() or np.allclose(first[known], second[known], rtol=1e-9, atol=0):
+        return None
+    at = np.unravel_index(int(np.argmax(np.where(known, np.abs(first - second), 0.0))), first.shape)
+    said = f"{use.x.place} adds noise whose scale depends on the input: {first[at]:.6g} for one input, "
+    return Finding("scale-depends-on-input", use.x.place, f"{said}{second[at]:.6g} for the other")
+
+
+def wrong_formula(use: Use) -> Finding | None:
+    """A formula that turns uniform numbers into something other than two-sided noise."""
+    law = use.laws[0]
+    bad = (law.kind == "exponential") & (law.share > 0)
+    made = [
+        draw for draw in use.x.draws if draw.formula is not None and (one := law_of(draw)) is not None and one.share
+    ]
+    if not bad.any() or not made:
+        return None
+    one = law_of(made[0])
+    assert one is not None
+    source = law_of(sources_of(made[0])[0])
+    assert source is not None
+    t = one.span[0] or one.span[1]
+    cut = float(source.location[0] + source.scale[0] * t)
+    atom = float(np.asarray(one.atom).flat[0])
+    side, place = "above" if one.span[0] == 0 else "below", place_of_nan(made[0])
+    said = (
+        f"{place} makes noise of uniform numbers by the formula {in_words(made[0])}, which gives "
+        f"{'NaN' if math.isnan(atom) else f'{atom:.6g}'} for {float(law.share[bad][0]):.4%} of them, those {side} "
+        f"{cut:.6g}, and numbers on one side of {float(one.location[0]):.6g} for the others"
+    ).replace(".0000%", "%")
+    return Finding("wrong-formula", place, said)
+
+
+def too_large(uses: Sequence[Use], epsilon: Number, claimed: str, least: bool = False) -> Finding:
+    """A loss that exceeds the claim, at the line where most of it arises."""
+    worst = max(uses, key=lambda use: float(np.nansum(np.abs(use.gap))))
+    law = worst.laws[0]
+    if (law.kind == "bernoulli").all() and epsilon.a == INFINITY.a:
+        said = f"{worst.x.place} keeps or drops each of {law.kind.size:,} numbers, and adds no noise to those it keeps"
+        return Finding("loss-too-large", worst.x.place, f"{said}: ε = ∞ for this pair, where {claimed} is claimed")
+    size = "∞" if epsilon.a == INFINITY.a else f"{float(epsilon.a):.6g}"
+    if (law.kind == "bernoulli").all():
+        shares = [float(np.asarray(one.share).flat[0]) for one in worst.laws]
+        numbers = "a bit" if law.kind.size == 1 else f"{law.kind.size:,} bits, the first of which"
+        said = (
+            f"{worst.x.place} draws {numbers} is 1 with probability {shares[0]:.6g} for one input and {shares[1]:.6g}"
+        )
+        said = said.replace("a bit is", "a bit that is")
+        return Finding(
+            "loss-too-large",
+            worst.x.place,
+            f"{said} for the other: ε = {size} for this pair, where {claimed} is claimed",
+        )
+    gaps = np.abs(worst.gap[law.kind != "none"]).reshape(-1)
+    gaussian = bool((law.kind == "gaussian").any())
+    distance = np.sqrt((gaps**2).sum()) if gaussian else gaps.sum()
+    what = "a number" if gaps.size == 1 else f"{gaps.size:,} coordinates"
+    norm = "" if gaps.size == 1 else " in l2" if gaussian else " in l1"
+    differ = "differs" if gaps.size == 1 else "differ"
+    moved = [use for use in uses if (np.abs(use.gap) > use.tolerance).any()]
+    others = len({draw.start for use in moved for draw in use.draws} - {draw.start for draw in worst.draws})
+    more = f"with the noise of {others:,} other draw{'s' * (others > 1)} " if others else ""
+    return Finding(
+        "loss-too-large",
+        worst.x.place,
+        f"{worst.x.place} adds {noise_in_words(worst, 'noise')} to {what} that {differ} by {distance:.6g}{norm}: "
+        f"{more}ε {'≥' if least else '='} {size} for this pair{', after rounding or clamping too' if least else ''}, "
+        f"where {claimed} is claimed",
+    )
+
+
+@dataclass
+class _Seen:
+    """Numbers with the same noise at the same line: their centres for each input, and the numbers of their noise."""
+
+    centres: list[list[float]]
+    index: list[int]
+
+
+def as_coded(uses: Sequence[Use], others: Mapping[int, Sequence[NodeLaw]] | None = None) -> str:
+    """The pipeline as observed: norms of what is hidden, and the noise on it.
+
+    `others` are the laws of the same numbers for other inputs, by the position of the use.
+    """
+    groups: dict[tuple[Any, ...], _Seen] = {}
+    covered: set[int] = set()
+    order = sorted(range(len(uses)), key=lambda k: (not uses[k].released, -uses[k].x.offset.size))
+    for use, laws in ((uses[k], (*uses[k].laws, *(others or {}).get(k, ()))) for k in order):
+        first = laws[0]
+        kinds = sorted(set(first.kind.reshape(-1).tolist()) - {"none"})
+        at = first.kind != "none"
+        index = use.y.index[at].reshape(-1).tolist()
+        if not (use.x.added or use.released) or covered >= set(index):
+            continue
+        covered |= set(index)
+        scales = np.unique(np.abs(first.scale[at]))
+        size = f"{scales[0]:.6g}" if len(scales) == 1 else f"{scales[0]:.6g}..{scales[-1]:.6g}"
+        if kinds == ["bernoulli"]:
+            size = f"{float(first.share.flat[0]):.6g}"
+        seen = groups.setdefault((tuple(kinds), size, use.x.place), _Seen([[] for _ in laws], []))
+        for side, law in enumerate(laws[: len(seen.centres)]):
+            half = np.where(law.kind == "uniform", law.scale / 2, 0.0)
+            seen.centres[side] += (law.centre + half)[at].reshape(-1).tolist()
+        seen.index += index
+    return "; ".join(dict.fromkeys(_group(key[0], key[1], seen) for key, seen in groups.items()))
+
+
+def _group(kinds: tuple[str, ...], size: str, seen: _Seen) -> str:
+    if kinds == ("bernoulli",):
+        numbers = "1 number" if len(seen.index) == 1 else f"{len(seen.index):,} numbers, each"
+        return f"{numbers} kept with probability {size}"
+    q = 2 if kinds == ("gaussian",) else 1
+    norms = [float(np.linalg.norm(centre, q)) for centre in seen.centres]
+    most, inputs = max(norms), len(norms)
+    alike = sum(math.isclose(norm, most, rel_tol=1e-6) for norm in norms) if most > 0 else 0
+    clip = f", and exactly that on {alike}, as after a clip" if alike > 2 else ""
+    drawn, many = len(set(seen.index)), len(seen.index)
+    rest = "" if drawn == many else f", one number for {'all ' if drawn == 1 else ''}{many // drawn:,} coordinates"
+    name = " and ".join(kinds).replace(" ", "_")
+    return f"l{q} norm at most {most:.6g} on {inputs} inputs{clip} | {name}({size}){rest}"
+
+
+def beyond_runs(pipeline: str) -> str:
+    """What runs leave open. Norms are not distances: a bound on them need not give the loss of the pair."""
+    return (
+        f"As coded it is {pipeline}. Runs cannot show whether other inputs have a larger loss; "
+        "'dpassay check' can, from a bound that holds for all inputs."
+    )
+
+
+def without_noise(outputs: Sequence[Any]) -> str:
+    """The message about code that gives the same output for both inputs, without noise."""
+    what = "the same came out, without noise." if outputs else "nothing came out: does the code return its result?"
+    return f"No violation in these runs: of both inputs {what}"
+
+
+def formula_of(run: Run, lost: Draw) -> str:
+    """A description of the longest formula that was applied to a draw."""
+    made = [draw for node in run.nodes for draw in node.draws if draw.formula is not None and lost in sources_of(draw)]
+    return f" (the formula {in_words(made[-1])})" if made else ""

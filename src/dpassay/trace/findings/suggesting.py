@@ -1,0 +1,231 @@
+"""What the watching of a few runs of two inputs suggests: the loss of the noise as coded, and what is wrong.
+
+It decides nothing: trials and counted natural runs do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpassay.core.numbers import INFINITY, ZERO, Number, number
+from dpassay.errors import MechanismError
+from dpassay.exact.pld.privacy_loss import PrivacyLoss
+from dpassay.trace.findings.doubts import (
+    doubted,
+    far_out,
+    hidden,
+    holds_far_out,
+    keeps_answers,
+    lost_sight,
+    of_two_ages,
+    other_randomness,
+    unused,
+    why_unknown,
+)
+from dpassay.trace.findings.findings import Finding, scaled_by_input, shared, stale, too_large, wrong_formula
+from dpassay.trace.laws.choices import judged_choices
+from dpassay.trace.laws.losses import alone, behind, coordinates, of_different_scales, pair_loss
+from dpassay.trace.natural.outputs import path_of
+from dpassay.trace.natural.projections import Centres
+from dpassay.trace.replay.matching import Matching, matchings
+from dpassay.trace.replay.paths import Paths, holds_on, learned
+from dpassay.trace.replay.replaying import Replay, Use, released_nodes, replay
+from dpassay.trace.replay.trials import matched
+from dpassay.trace.watch.record import Draw, Place, Run
+from dpassay.trace.watch.tracer import Tracer
+
+REPLAYS = 3
+TIE, TIE_OF_FLOATS = number("1e-6"), number("1e-5")  # relative: a loss that exceeds the claim by less is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Suggested:
+    """What the watched runs of one pair suggest: bounds on the loss, findings that would explain it, and doubts."""
+
+    lower: Number
+    upper: Number
+    loss: PrivacyLoss | None
+    findings: tuple[Finding, ...]
+    doubts: tuple[Finding, ...]
+    uses: tuple[Use, ...]
+    pair: tuple[Any, Any]
+    draws: tuple[Draw, ...]
+    run: Run
+    around: bool  # whether the outputs differ even if all sums with noise are the same
+    pipeline: str = ""
+    chosen: Any = None  # if the code draws one of several things
+    matching: Matching | None = None  # if the sums of one input are those of the other in another order
+    paths: Paths | None = None  # if the noise of each path through the code is shifted in its own way
+
+    @property
+    def sums(self) -> tuple[int, ...]:
+        """The numbers with noise that hide the inputs, by their position in a run."""
+        numbers = {id(node): k for k, node in enumerate(self.run.nodes)}
+        return tuple(numbers[id(use.x)] for use in self.uses)
+
+    @property
+    def centres(self) -> Centres | None:
+        """Where the noisy numbers lie, if all have Laplace noise or all have Gaussian noise."""
+        laws = [[use.laws[k] for use in self.uses] for k in (0, 1)]
+        kinds = {str(kind) for law in laws[0] for kind in law.kind.reshape(-1)} - {"none"}
+        if kinds not in ({"laplace"}, {"gaussian"}):
+            return None
+        first, second = (np.concatenate([law.centre.reshape(-1) for law in side]) for side in laws)
+        scale = np.abs(np.concatenate([law.scale.reshape(-1) for law in laws[0]]))
+        return Centres(first, second, scale, kinds == {"gaussian"}) if first.shape == second.shape else None
+
+
+def limit_of(guarantee: Any, draws: Sequence[Draw]) -> Number:
+    """The claimed ε with a margin for rounding."""
+    doubles = all(draw.values.dtype.itemsize >= 8 for draw in draws)
+    return guarantee.exact_epsilon * (1 + (TIE if doubles else TIE_OF_FLOATS))
+
+
+def suggested(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> Suggested:
+    """Watch a few runs of a pair."""
+    nodes, branching = released_nodes(tracer, x, y)
+    replays = [replay(tracer, x, y, nodes) for _ in range(REPLAYS)]
+    first = replays[0]
+    uses, delta = first.uses, guarantee.exact_delta
+    found = [one for use in uses for one in (stale(replays, use), scaled_by_input(use)) if one is not None]
+    if (both := shared(uses)) is not None:
+        found.append(both)
+    steady = all(_alike(first, other) for other in replays[1:])
+    constant = of_two_ages(replays)
+    exact = steady and not constant and not hidden(first) and not other_randomness(replays)
+    fresh = not any(one.infinite for one in found)
+    lower, upper, loss = ZERO, INFINITY, None
+    if exact:
+        lower, loss, more = _lower(first, guarantee)
+        if (more or not fresh) and (keeps_answers(tracer, (x, y)) or doubted(tracer, (x, y), first)):
+            exact, lower, loss, more, found = False, ZERO, None, [], []
+        found += more
+    everything = pair_loss(uses) if steady and first.comparable and all(one.equal for one in replays) else None
+    seen = not branching and not constant and not hidden(first)
+    seen = seen and (lost_sight(replays) is None or unused(tracer, (x, y), replays))
+    seen = seen and not keeps_answers(tracer, (x, y))
+    if everything is not None and fresh and seen and holds_far_out(tracer, x, y, nodes):
+        upper = everything.epsilon(delta)
+    if exact and not fresh:
+        lower = INFINITY
+    around = set.intersection(*(set(one.differing) for one in replays))
+    doubts = (*_unseen(replays), *_why_open(tracer, (x, y), replays, sorted(around), hidden(first)))
+    judged = Suggested(
+        *(lower, upper, loss, tuple(found), doubts, uses, (x, y), tuple(first.x.draws), first.x, bool(around))
+    )
+    chosen = judged_choices(tracer, (x, y), (first.x, first.y), guarantee) if not (found or hidden(first)) else None
+    if chosen is None:
+        usable = fresh and not constant and not hidden(first) and upper.b > limit_of(guarantee, first.x.draws).b
+        if usable and steady and first.comparable and seen:
+            judged = _matched(tracer, judged, first, guarantee)
+        if usable and judged.matching is None and first.x.comparisons and not keeps_answers(tracer, (x, y)):
+            judged = _on_each_path(tracer, judged, guarantee)
+        return judged
+    judged = replace(judged, lower=chosen.lower, upper=chosen.upper, loss=chosen.loss, findings=chosen.findings)
+    return replace(judged, doubts=(), pipeline=chosen.pipeline, chosen=chosen)
+
+
+def _matched(tracer: Tracer, judged: Suggested, first: Replay, guarantee: Any) -> Suggested:
+    """The same with sums in another order, if their loss is within the claim then and the outputs of a few runs agree.
+
+    Then what is released does not show which sum it is, as it was thought to.
+    """
+    for matching in matchings(judged.uses, (first.x, first.y)):
+        loss = matching.loss
+        upper = INFINITY if loss is None else loss.epsilon(guarantee.exact_delta)
+        if upper.b <= limit_of(guarantee, first.x.draws).b and _agree(tracer, judged.pair, matching):
+            judged = replace(judged, lower=ZERO, upper=upper, loss=None, findings=(), doubts=())
+            return replace(judged, around=False, matching=matching)
+    return judged
+
+
+def _on_each_path(tracer: Tracer, judged: Suggested, guarantee: Any) -> Suggested:
+    """The same with the noise of each path shifted in its own way, if that costs no more than is claimed."""
+    try:
+        paths = learned(tracer, judged.pair, float(limit_of(guarantee, judged.draws).b))
+        if paths is None or not all(holds_on(tracer, judged.pair, at, far_out(judged.run), paths) for at in (0, 1)):
+            return judged
+    except MechanismError:
+        return judged
+    judged = replace(judged, lower=ZERO, upper=number(paths.epsilon), loss=None, findings=(), doubts=(), uses=())
+    return replace(judged, around=False, pipeline=str(paths), paths=paths)
+
+
+def _agree(tracer: Tracer, pair: tuple[Any, Any], matching: Matching) -> bool:
+    """Whether the outputs are the same in a few runs, also with much more noise."""
+    try:
+        for at, x in enumerate(pair):
+            for k, noise in enumerate([*[None] * REPLAYS, *far_out(tracer.run(x))]):
+                run = tracer.run(x, noise, key=(tracer.seed, 6, k))
+                run.key = (tracer.seed, 6, k)
+                if matched(tracer, pair, at, run, matching):
+                    return False
+    except MechanismError:
+        return False
+    return True
+
+
+def _why_open(
+    tracer: Tracer, pair: tuple[Any, Any], replays: Sequence[Replay], around: list[int], unseen: bool
+) -> list[Finding]:
+    """Why a part of the output that differs need not be a leak."""
+    if not around or unseen or not all(one.comparable for one in replays):
+        return []
+    if (why := why_unknown(tracer, pair, replays, around[0])) is None:
+        return []
+    rule, place, said = why
+    return [Finding(rule, place, said.format(where=path_of(replays[0].x.output, around[0])))]
+
+
+def _lower(first: Replay, guarantee: Any) -> tuple[Number, PrivacyLoss | None, list[Finding]]:
+    """What the released numbers show, and what they show after rounding or clamping."""
+    delta, limit = guarantee.exact_delta, limit_of(guarantee, first.x.draws).b
+    released = [use for use in first.uses if use.released and alone(use)]
+    found: list[Finding] = []
+    lower, loss = ZERO, None
+    if released and (together := pair_loss(released)) is not None:
+        lower, loss = together.epsilon(delta), together.worst(delta)
+    elif released and (parts := coordinates(released)) is not None:
+        lower = of_different_scales(parts, delta)
+    if lower.a > limit:
+        found = [one for use in released if (one := wrong_formula(use)) is not None]
+        found.append(too_large(released, lower, str(guarantee), least=loss is None))
+    for coarse in first.coarse:
+        shown = behind(coarse, delta)
+        if shown.a > limit and shown.a > lower.a:
+            hidden = [Use(coarse.of_x, coarse.of_y, released=False)]
+            lower, found = shown, [too_large(hidden, shown, str(guarantee), least=True)]
+    return lower, loss, found
+
+
+def _alike(one: Replay, other: Replay) -> bool:
+    """Whether what is hidden, and the noise on it, is the same in two replays."""
+    if not (one.comparable and other.comparable) or len(one.uses) != len(other.uses):
+        return False
+    return all(
+        first.released == second.released and first.like(second)
+        for first, second in zip(one.uses, other.uses, strict=True)
+    )
+
+
+def _unseen(replays: Sequence[Replay]) -> list[Finding]:
+    found = [
+        Finding("opaque", place, f"{place} takes random numbers from {name}, which cannot be followed: audit it")
+        for name, place in dict.fromkeys(replays[0].x.opaque)
+    ]
+    other = [one for one in replays if not one.comparable]
+    if any(_draws(one.x) != _draws(one.y) for one in other):
+        said = "the two inputs do not draw the same noise in the same order: their draws cannot be compared"
+        found.append(Finding("draws-differ", None, said))
+    elif other:
+        said = "what the code does with its noise depends on the noise or on the input: their runs cannot be compared"
+        found.append(Finding("unfollowed", None, said))
+    return found
+
+
+def _draws(run: Run) -> list[tuple[str, tuple[int, ...], Place]]:
+    return [(draw.distribution, draw.shape, draw.place) for draw in run.draws]

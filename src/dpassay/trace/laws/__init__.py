@@ -1,0 +1,1 @@
+"""The laws of drawn numbers and of formulas of them, and their exact losses."""

@@ -1,0 +1,344 @@
+"""Events that may tell two inputs apart, read off some of their outputs."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dpassay.trace.natural.projections import Array, Centres, Column, likelihood_ratio, projections
+from dpassay.trace.natural.whole import Reading, numbers_in
+
+MOST_COLUMNS, MOST_PAIRED, MOST_VALUES, MOST_FORMS = 400, 40, 12, 4
+USUAL = 0.95  # of the texts: a few may happen to be read in another way
+AGAIN = 3  # times that a number comes out, which noise does not make likely
+_FEATURES: dict[str, Callable[[Any], Any]] = {
+    "the last character of": lambda value: value[-1:] if isinstance(value, str | bytes) else None,
+    "the length of": lambda value: len(value) if isinstance(value, str | bytes) else None,
+}
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that an output does or does not do: in words, and as a test."""
+
+    said: str
+    test: Callable[[Reading], bool]
+    path: str = ""  # of the part that has a value
+    value: Any = None
+
+
+def candidates(
+    first: Sequence[Reading], second: Sequence[Reading], delta: float = 0.0, centres: Centres | None = None
+) -> Iterator[Event]:
+    """Events whose frequencies differ in these outputs of two inputs, the simplest first.
+
+    >>> from dpassay.trace.natural.whole import read
+    >>> print(next(candidates([read([1, 2])] * 9, [read([1, 3])] * 9)).said)
+    output[1] is 2
+    """
+    yield from _shapes(first, second)
+    for (paths, kinds), _ in Counter((one.paths, one.kinds) for one in (*first, *second)).most_common(MOST_FORMS):
+        both = [[one for one in side if one.paths == paths and one.kinds == kinds] for side in (first, second)]
+        if all(both):
+            yield from _of_one_form(paths, both, delta, centres)
+
+
+def _of_one_form(
+    paths: Sequence[str], both: Sequence[Sequence[Reading]], delta: float, centres: Centres | None
+) -> Iterator[Event]:
+    yield from _texts(paths, both)
+    columns = [
+        Column(path, partial(_number, at, path))
+        for at, path in enumerate(paths)
+        if all(isinstance(side[0].values[at], float) for side in both)
+    ]
+    columns = [*columns, *_numbers_in_texts(paths, both)][:MOST_COLUMNS]
+    if columns:
+        tables = [np.array([[column.of(one) for column in columns] for one in side], dtype=float) for side in both]
+        yield from _values(columns, tables)
+        yield from _thresholds(columns, tables, delta)
+    yield from _wholes(both)
+    if columns:
+        yield from _together(columns, tables, delta, centres)
+
+
+def _float(value: Any) -> float:
+    return value if isinstance(value, float) else math.nan
+
+
+def _number(at: int, path: str, one: Reading) -> float:
+    return _float(_at(one, at, path))
+
+
+def _shapes(first: Sequence[Reading], second: Sequence[Reading]) -> Iterator[Event]:
+    """Which parts there are: keys, lengths, types, exceptions."""
+    sides = [Counter((one.paths, one.kinds) for one in side) for side in (first, second)]
+    if len(set(sides[0]) | set(sides[1])) < 2:
+        return
+    parts = [
+        Counter(part for one in side for part in set(zip(one.paths, one.kinds, strict=True)))
+        for side in (first, second)
+    ]
+    rates = {
+        part: (parts[0][part] / len(first), parts[1][part] / len(second)) for part in set(parts[0]) | set(parts[1])
+    }
+    for path, kind in sorted(rates, key=lambda part: (-abs(rates[part][0] - rates[part][1]), part))[:MOST_VALUES]:
+        if rates[path, kind] != (1.0, 1.0):
+            said = f"it raises {kind}" if path == "exception" else f"there is {path}" + f" ({kind})" * bool(kind)
+            yield Event(said, partial(_has, path, kind), path)
+    for form, _ in (*sides[0].most_common(3), *sides[1].most_common(3)):
+        said = ", ".join(f"{path} {kind}".strip() for path, kind in zip(*form, strict=True))
+        yield Event(f"the output has this form: {said}"[:200], partial(_has_form, form))
+
+
+def _has(path: str, kind: str, one: Reading) -> bool:
+    return (path, kind) in zip(one.paths, one.kinds, strict=True)
+
+
+def _has_form(form: Any, one: Reading) -> bool:
+    return bool((one.paths, one.kinds) == form)
+
+
+def _texts(paths: Sequence[str], both: Sequence[Sequence[Reading]]) -> Iterator[Event]:
+    """Texts that come out, and words in them."""
+    sizes = [len(side) for side in both]
+    for at, path in enumerate(paths):
+        if not any(isinstance(side[0].values[at], str | bytes) for side in both):
+            continue
+        for value in _different([Counter(one.values[at] for one in side) for side in both], sizes):
+            yield Event(f"{path} is {_short(value)}", partial(_is, at, path, value), path, value)
+        words = [Counter(word for one in side for word in set(str(one.values[at]).split())) for side in both]
+        for word in _different(words, sizes):
+            yield Event(f"{path} has the word {_short(word)}", partial(_has_word, at, path, word))
+        for said, of in _FEATURES.items():
+            counts = [Counter(of(one.values[at]) for one in side) for side in both]
+            for value in _different(counts, sizes):
+                yield Event(f"{said} {path} is {_short(value)}", partial(_has_feature, at, path, of, value))
+
+
+def _wholes(both: Sequence[Sequence[Reading]]) -> Iterator[Event]:
+    """Whole outputs that come again and again: their parts may tell nothing one by one."""
+    if len(both[0][0].values) < 2:
+        return
+    counts = [Counter(one.values for one in side) for side in both]
+    if sum(map(len, counts)) > sum(map(len, both)) / AGAIN:
+        return
+    first = both[0][0]
+    varying = [k for k, own in enumerate(first.values) if any(values[k] != own for one in counts for values in one)]
+    for values in _different(counts, [len(side) for side in both]) if len(varying) > 1 else ():
+        said = " and ".join(f"{first.paths[k]} is {_short(values[k])}" for k in varying)
+        yield Event(said[:200], partial(_is_whole, (first.paths, first.kinds, values)))
+
+
+def _is_whole(form: Any, one: Reading) -> bool:
+    return bool((one.paths, one.kinds, one.values) == form)
+
+
+def _numbers_in_texts(paths: Sequence[str], both: Sequence[Sequence[Reading]]) -> Iterator[Column]:
+    """Numbers that are written in a text, if it nearly always has as many."""
+    for at, path in enumerate(paths):
+        if not any(isinstance(side[0].values[at], str | bytes) for side in both):
+            continue
+        counts = Counter(len(numbers_in(one.values[at])) for side in both for one in side)
+        ((many, times),) = counts.most_common(1)
+        if times >= USUAL * counts.total():
+            for k in range(many):
+                yield Column(f"number {k + 1} in {path}", partial(_number_in, at, path, k, many))
+
+
+def _number_in(at: int, path: str, k: int, many: int, one: Reading) -> float:
+    found = numbers_in(_at(one, at, path))
+    return found[k] if len(found) == many else math.nan
+
+
+def _has_feature(at: int, path: str, of: Callable[[Any], Any], value: Any, one: Reading) -> bool:
+    return bool(of(_at(one, at, path)) == value)
+
+
+def _is(at: int, path: str, value: Any, one: Reading) -> bool:
+    return bool(_at(one, at, path) == value)
+
+
+def _has_word(at: int, path: str, word: str, one: Reading) -> bool:
+    return word in str(_at(one, at, path)).split()
+
+
+def _at(one: Reading, at: int, path: str) -> Any:
+    return one.values[at] if at < len(one.paths) and one.paths[at] == path else None
+
+
+def _different(sides: Sequence[Counter[Any]], sizes: Sequence[int]) -> list[Any]:
+    """The values whose frequencies differ most."""
+    seen = set(sides[0]) | set(sides[1])
+    rates = {one: (sides[0][one] / sizes[0], sides[1][one] / sizes[1]) for one in seen}
+    order = sorted(seen, key=lambda one: (-abs(math.log((rates[one][0] + 1e-3) / (rates[one][1] + 1e-3))), str(one)))
+    also = sorted(seen, key=lambda one: (-abs(rates[one][0] - rates[one][1]), str(one)))
+    return list(dict.fromkeys(order[:MOST_VALUES] + also[:MOST_VALUES]))
+
+
+def _values(columns: Sequence[Column], tables: Sequence[Array]) -> Iterator[Event]:
+    """Numbers that come out again and again."""
+    sizes = [len(table) for table in tables]
+    for k, column in enumerate(columns):
+        if any(np.isnan(table[:, k]).any() for table in tables):
+            yield Event(f"{column.said} is NaN", partial(_is_nan, column))
+        sides = [Counter(value for value in table[:, k].tolist() if value == value) for table in tables]
+        if sum(len(side) for side in sides) > sum(side.total() for side in sides) * 0.9:
+            yield from _hidden_bits(column, [table[:, k] for table in tables])
+            sides = [Counter({value: n for value, n in side.items() if n >= AGAIN}) for side in sides]
+        for value in _different(sides, sizes):
+            if sides[0][value] * sizes[1] == sides[1][value] * sizes[0]:
+                continue
+            yield Event(f"{column.said} is {value:.10g}", partial(_equals, column, value), column.said, value)
+        yield from _behind_decimals(column, [table[:, k] for table in tables])
+
+
+def _is_nan(column: Column, one: Reading) -> bool:
+    return math.isnan(column.of(one))
+
+
+def _equals(column: Column, value: float, one: Reading) -> bool:
+    return column.of(one) == value
+
+
+def _hidden_bits(column: Column, sides: Sequence[Array]) -> Iterator[Event]:
+    """The last bits of a number that mostly has them for one input, and its remainders.
+
+    Rounding makes some last bits likelier too, also in right code, and never most of them.
+    """
+    for said, modulus in (("the last byte of", 256), ("the last hexadecimal digit of", 16)):
+        counts = [Counter(_last_byte(value) % modulus for value in side.tolist()) for side in sides]
+        for value in _different(counts, [len(side) for side in sides])[:4]:
+            if not any(count[value] > len(side) / 2 for count, side in zip(counts, sides, strict=True)):
+                continue
+            yield Event(f"{said} {column.said} is {value}", partial(_has_bits, column, modulus, value))
+    odd = [float(np.mean([_last_byte(value) % 2 for value in side.tolist()])) for side in sides]
+    if max(odd) > 0.9 and min(odd) < 0.1:
+        yield Event(f"the last bit of {column.said} is 1", partial(_has_bits, column, 2, 1))
+    if all((side == np.floor(side)).all() for side in sides if np.isfinite(side).all()):
+        for modulus in (2, 3, 5):
+            for rest in range(modulus):
+                yield Event(f"{column.said} % {modulus} is {rest}", partial(_has_rest, column, modulus, rest))
+
+
+def _behind_decimals(column: Column, sides: Sequence[Array]) -> Iterator[Event]:
+    """What is behind the decimals of a number that was rounded, and then changed by very little."""
+    for places in (0, 1, 2, 3, 6):
+        behind = [side - np.round(side, places) for side in sides]
+        middles = [float(np.median(side)) for side in behind]
+        near = abs(middles[0] - middles[1]) / 4
+        if all((np.abs(side - middle) < near).mean() > 0.9 for side, middle in zip(behind, middles, strict=True)):
+            said = f"{column.said} is a number with {places} decimals plus {middles[0]:.3g}"
+            yield Event(said, partial(_is_behind, column, places, middles[0], near))
+
+
+def _has_bits(column: Column, modulus: int, value: int, one: Reading) -> bool:
+    number = column.of(one)
+    return math.isfinite(number) and _last_byte(number) % modulus == value
+
+
+def _is_behind(column: Column, places: int, middle: float, near: float, one: Reading) -> bool:
+    number = column.of(one)
+    return math.isfinite(number) and abs(number - float(np.round(number, places)) - middle) < near
+
+
+def _has_rest(column: Column, modulus: int, rest: int, one: Reading) -> bool:
+    number = column.of(one)
+    return math.isfinite(number) and number % modulus == rest
+
+
+def _last_byte(value: float) -> int:
+    return struct.pack("<d", value)[0]
+
+
+def _thresholds(columns: Sequence[Column], tables: Sequence[Array], delta: float) -> Iterator[Event]:
+    """A number above or below a limit: the two best limits for each."""
+    for k, column in enumerate(columns):
+        for limit, above in _best_limits(tables[0][:, k], tables[1][:, k], delta):
+            yield _beyond(column.said, limit, above, column.of)
+
+
+def _beyond(what: str, limit: float, above: bool, value: Callable[[Reading], float]) -> Event:
+    if above:
+        return Event(f"{what} is at least {limit:.6g}", lambda one: value(one) >= limit)
+    return Event(f"{what} is at most {limit:.6g}", lambda one: value(one) <= limit)
+
+
+def _best_limits(first: Array, second: Array, delta: float) -> list[tuple[float, bool]]:
+    """Limits for which the frequencies differ most, in both directions."""
+    first, second = first[np.isfinite(first)], second[np.isfinite(second)]
+    if not first.size or not second.size:
+        return []
+    pooled = np.unique(np.concatenate([first, second]))
+    if pooled.size < 2:
+        return []
+    limits = (pooled[1:] + pooled[:-1]) / 2
+    limits = limits[np.linspace(0, limits.size - 1, min(limits.size, 400)).astype(int)]
+    a = np.searchsorted(np.sort(first), limits) / first.size
+    b = np.searchsorted(np.sort(second), limits) / second.size
+    found = []
+    for above in (False, True):
+        p, q = (1 - a, 1 - b) if above else (a, b)
+        for one, other, n in ((p, q, second.size), (q, p, first.size)):
+            spread = 1.5 * np.sqrt(other * (1 - other) / n + 1 / n**2) + 1 / n
+            least = one - 1.5 * np.sqrt(one * (1 - one) / n) - delta
+            with np.errstate(divide="ignore", invalid="ignore"):
+                score = np.where(least > 0, np.log(np.maximum(least, 1e-12) / (other + spread)), -np.inf)
+            best = int(np.argmax(score))
+            if score[best] > 0:
+                found.append((float(limits[best]), above))
+    return found
+
+
+def _together(
+    columns: Sequence[Column], tables: Sequence[Array], delta: float, centres: Centres | None
+) -> Iterator[Event]:
+    """Several numbers at once: their differences and sums, and the direction in which the inputs lie apart."""
+    if len(columns) < 2:
+        return
+    if centres is not None and len(columns) == centres.first.size:
+        of = likelihood_ratio(columns, centres)
+        sides = [of.of_rows(table[np.isfinite(table).all(axis=1)]) for table in tables]
+        for limit, above in _best_limits(sides[0], sides[1], delta):
+            yield _beyond("the log-likelihood ratio of the noise as coded", limit, above, of)
+    few = list(range(min(len(columns), MOST_PAIRED)))
+    for i in few:
+        for j in few[:i]:
+            for sign, word in ((-1, "−"), (1, "+")):
+                sides = [table[:, i] + sign * table[:, j] for table in tables]
+                said = f"{columns[i].said} {word} {columns[j].said}"
+                yield from _steady(said, (columns[i], columns[j], sign), sides)
+    finite = [table[np.isfinite(table).all(axis=1)] for table in tables]
+    if min(map(len, finite)) < 10:
+        return
+    for of in projections(columns, finite):
+        sides = [of.of_rows(table) for table in finite]
+        for limit, above in _best_limits(sides[0], sides[1], delta):
+            yield _beyond(str(of), limit, above, of)
+
+
+def _steady(what: str, place: tuple[Column, Column, int], sides: Sequence[Array]) -> Iterator[Event]:
+    """A difference or a sum that does not vary, although its numbers do."""
+    for side, other in (sides, sides[::-1]):
+        middle = float(np.median(side)) if np.isfinite(side).all() else math.nan
+        near = 1e-9 * max(1.0, abs(middle))
+        if (np.abs(side - middle) <= near).mean() > 0.5 and (np.abs(other - middle) <= near).mean() < 0.5:
+            yield Event(f"{what} is {middle:.6g}", partial(_is_near, place, middle, near))
+            return
+
+
+def _is_near(place: tuple[Column, Column, int], middle: float, near: float, one: Reading) -> bool:
+    i, j, sign = place
+    return abs(i.of(one) + sign * j.of(one) - middle) <= near
+
+
+def _short(value: Any) -> str:
+    text = f"{value:.10g}" if isinstance(value, float) else repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"

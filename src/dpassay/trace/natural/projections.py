@@ -1,0 +1,97 @@
+"""Weighted sums of the numbers of an output, in directions in which the outputs of two inputs lie apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpassay.trace.natural.whole import Reading
+
+MOST_WRITTEN = 4  # weights that are written out
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A number that every output has: its name, and how it is read off one."""
+
+    said: str
+    of: Callable[[Reading], float]
+
+
+@dataclass(frozen=True, eq=False)
+class Centres:
+    """Where the noisy numbers of each input lie, and how far they spread, as the watching saw it."""
+
+    first: Array
+    second: Array
+    scale: Array
+    gaussian: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """A weighted sum of numbers, each kept within its limits."""
+
+    columns: Sequence[Column]
+    weights: Array
+    low: Array
+    high: Array
+
+    def of_rows(self, rows: Array) -> Array:
+        return np.asarray(np.clip(rows, self.low, self.high) @ self.weights)
+
+    def __call__(self, one: Reading) -> float:
+        row = np.array([column.of(one) for column in self.columns])
+        return float(self.of_rows(row)) if np.isfinite(row).all() else math.nan
+
+    def __str__(self) -> str:
+        used = [k for k, weight in enumerate(self.weights.tolist()) if weight]
+        if len(used) > MOST_WRITTEN:
+            ends = min(self.weights[used]), max(self.weights[used])
+            return f"a sum of {len(used)} numbers with weights from {ends[0]:.3g} to {ends[1]:.3g}"
+        parts = []
+        for k in used:
+            said = self.columns[k].said
+            if np.isfinite(self.low[k]):
+                said = f"clip({said}, {self.low[k]:.6g}, {self.high[k]:.6g})"
+            parts.append(f"{self.weights[k]:.3g}·{said}")
+        return " + ".join(parts).replace("+ -", "− ") or "0"
+
+
+def likelihood_ratio(columns: Sequence[Column], centres: Centres) -> Projection:
+    """The logarithm of the ratio of the densities, up to a constant."""
+    gap, unbounded = centres.first - centres.second, np.full(centres.first.shape, np.inf)
+    scale = np.where(centres.scale > 0, centres.scale, np.inf)
+    if centres.gaussian:
+        return Projection(columns, gap / scale**2, -unbounded, unbounded)
+    low, high = np.minimum(centres.first, centres.second), np.maximum(centres.first, centres.second)
+    return Projection(columns, 2 * np.sign(gap) / scale, low, high)
+
+
+def projections(columns: Sequence[Column], tables: Sequence[Array]) -> Iterator[Projection]:
+    """By medians, which rare large numbers do not move; kept between the two; and by means, for answers of 0 and 1."""
+    medians = [np.median(table, axis=0) for table in tables]
+    spread = np.mean(
+        [np.median(np.abs(table - middle), axis=0) for table, middle in zip(tables, medians, strict=True)], axis=0
+    )
+    apart, means = medians[0] - medians[1], [table.mean(axis=0) for table in tables]
+    low, high = np.minimum(*medians), np.maximum(*medians)
+    unbounded = np.full(low.shape, np.inf)
+    yield Projection(columns, _ratio(apart, spread**2), -unbounded, unbounded)
+    yield Projection(columns, _ratio(np.sign(apart), spread), low, high)
+    varies = np.mean([table.var(axis=0) for table in tables], axis=0)
+    few = (spread == 0) & (varies > 0)  # values: of more, the means of some runs are not to be trusted
+    if few.any():
+        yield Projection(columns, _ratio(np.where(few, means[0] - means[1], 0.0), varies), -unbounded, unbounded)
+
+
+def _ratio(one: Array, by: Array) -> Array:
+    """To three digits, as it is written; 0 where it is divided by 0."""
+    found = np.divide(one, by, out=np.zeros_like(by), where=by > 0)
+    return np.array([float(f"{value:.3g}") for value in found.tolist()])

@@ -1,0 +1,256 @@
+"""Natural runs: the code as it is, unwatched, in processes of its own that end afterwards.
+
+A process is a copy of this one, so it has the subject in the state in which it was given, and what its runs change is
+gone with it. Runs that share a process are independent only if no run changes what a later one does: `remembers` looks
+whether it does, with the same random bits. Needs only numpy.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import marshal
+import os
+import select
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from dpassay.errors import MechanismError
+from dpassay.trace.natural.bits import generators_of, known_bits, shared_states_kept
+from dpassay.trace.natural.budget import charge
+from dpassay.trace.natural.seeds import fixed_seeds
+from dpassay.trace.natural.whole import Reading, read
+
+Call = Callable[[Any, np.random.Generator], Any]
+Key = tuple[int, ...]
+FORKS = hasattr(os, "fork")
+AT_ONCE, PATIENCE = 16, 1.0  # processes; seconds beyond the time for what is begun
+# What torch raises in a copy of a process that has used a GPU, or autograd where there is one.
+_NO_COPIES = ("fork-based multiprocessing", "in forked subprocess")
+FREE = 128  # copies that are not charged for: a verdict may need as many, however large this process is
+
+
+def own(x: Any) -> Any:
+    """A copy of an input, which the code may change; the input itself where it cannot be copied."""
+    if isinstance(x, str | bytes | int | float | bool | None):
+        return x
+    if hasattr(x, "detach") and hasattr(x, "clone"):
+        return x.clone()
+    try:
+        return copy.deepcopy(x)
+    except Exception:  # whatever its own copying raises
+        return x
+
+
+def raised(error: BaseException) -> Reading:
+    """An exception as an output: it can be told from others by its type and its message."""
+    try:
+        said = str(error)[:2000]
+    except Exception:
+        said = ""
+    return Reading(("exception", "exception.message"), (type(error).__name__, "str"), (None, said))
+
+
+def finished(output: Any) -> Any:
+    """What a generator yields, as a list; anything else unchanged."""
+    return list(output) if inspect.isgenerator(output) else output
+
+
+def run_naturally(call: Call, x: Any, key: Key) -> Reading:
+    """One run, with a generator of its own."""
+    rng = np.random.Generator(np.random.PCG64(list(key)))
+    try:
+        return read(finished(call(own(x), rng)))
+    except (Exception, SystemExit) as error:
+        return raised(error)
+
+
+class Natural:
+    """Makes natural runs of a subject. `until` is the time at which no more are begun, by time.monotonic.
+
+    >>> natural = Natural(lambda x, rng: x + rng.integers(1))
+    >>> [run.values[0] for run in natural.readings(10, [(0, 1), (0, 2)])]
+    [10.0, 10.0]
+    """
+
+    def __init__(self, call: Call, until: float = float("inf"), subject: Any = None) -> None:
+        self.call, self.until = call, until
+        self.held = generators_of(call if subject is None else subject)
+        seeds = fixed_seeds(call if subject is None else subject)
+        self.fixed, self.seeded = ([one for one in seeds if bool(one.line) is known] for known in (True, False))
+        self.runs = self.copies = 0
+        self.keeps = False  # whether it gives an answer again
+        self.kept: bool | None = None  # whether it gave some in an earlier trace; None if that was not looked at
+
+    @property
+    def twice(self) -> Natural:
+        """The same with two calls in a run, whose input is a pair of inputs."""
+        found = copy.copy(self)
+        found.call, found.runs = lambda pair, rng: [own(finished(self.call(x, rng))) for x in pair], 0
+        return found
+
+    def counted(self, x: Any, keys: Sequence[Key], apart: bool) -> list[Reading]:
+        """Independent runs of x: in a process each (`apart`), or in one, where no run changes what a later one does.
+
+        Seeds that the code has fixed are as in a new process.
+        """
+        if self.fixed and not apart:
+            found = [Reading(*parts) for parts in self.elsewhere(lambda: self._anew([(x, key) for key in keys]))]
+            self.runs += len(found)
+            return found
+        return self.readings(x, keys, apart=apart, each=False)
+
+    def readings(self, x: Any, keys: Sequence[Key], *, apart: bool = False, each: bool = True) -> list[Reading]:
+        """The outputs of runs of x, one for each key, as far as the time goes.
+
+        Runs share a process, or have one each (`apart`), in which seeds that the code has fixed are as in a new
+        process. Each has its own known bits; without `each` only the first.
+        """
+        found: list[Reading] = []
+        if apart:
+            for at in range(0, len(keys), AT_ONCE):
+                if time.monotonic() > self.until:
+                    break
+                work = [lambda key=key: self._anew([(x, key)]) for key in keys[at : at + AT_ONCE]]
+                found += [Reading(*parts) for parts in self.elsewhere(*work)]
+        elif time.monotonic() <= self.until:
+            found = [Reading(*parts) for parts in self.elsewhere(lambda: self._of([(x, key) for key in keys], each))]
+        self.runs += len(found)
+        return found
+
+    def remembers(self, pair: Sequence[Any], keys: Sequence[Key]) -> bool | None:
+        """Whether runs change what later ones do: with the same bits, a run gives something else after others.
+
+        None if the time is over before that is known.
+        """
+        asked = [(x, key) for x in pair for key in keys]
+        history = [(one, (*keys[0], 1 + k)) for k, one in enumerate([*pair, *pair])]
+        work: list[Callable[[], list[Any]]] = [lambda one=one: self._of([one], True) for one in asked]  # type: ignore[misc]
+        work.append(lambda: self._of([*history, *asked], True)[len(history) :])
+        found = [Reading(*parts) for parts in self.elsewhere(*work)]
+        self.runs += 2 * len(asked) + len(history)
+        first, later = found[: len(asked)], found[len(asked) :]
+        if len(later) < len(asked):
+            return None if time.monotonic() >= self.until else True
+        return not all(one.same(its) for one, its in zip(first, later, strict=True))
+
+    def keeps_answers(self, x: Any, y: Any, keys: Sequence[Key]) -> bool:
+        """Whether a run of y gives something else after one of y than after one of x, all with the same bits.
+
+        Code that keeps its answers does: runs are then not independent, and those that were made before matter.
+        """
+        before, key = keys
+        work: list[Callable[[], list[Any]]] = [
+            lambda one=one: self._of([(one, before), (y, key)], True)[1:]  # type: ignore[misc]
+            for one in (x, x, y)
+        ]
+        found = [Reading(*parts) for parts in self.elsewhere(*work)]
+        self.runs += 2 * len(work)
+        return len(found) == 3 and found[0].same(found[1]) and not found[0].same(found[2])
+
+    def _anew(self, asked: Sequence[tuple[Any, Key]]) -> list[Any]:
+        found: list[Any] = []
+        with shared_states_kept():
+            for x, key in asked:
+                with known_bits(key, self.held, keep=False):
+                    for seed in self.fixed:
+                        seed.restart()
+                    found.append(run_naturally(self.call, x, key).data())
+        return found
+
+    def _of(self, asked: Sequence[tuple[Any, Key]], each: bool) -> list[Any]:
+        found: list[Any] = []
+        with shared_states_kept(), nullcontext() if each else known_bits(asked[0][1], self.held, keep=False):
+            for x, key in asked:
+                if time.monotonic() > self.until:
+                    break
+                with known_bits(key, self.held, keep=False) if each else nullcontext():
+                    found.append(run_naturally(self.call, x, key).data())
+        return found
+
+    def elsewhere(self, *work: Callable[[], list[Any]]) -> list[Any]:
+        """The results of pieces of work, each in a copy of this process; where there are no copies, in this one."""
+        if not FORKS:
+            return [result for one in work for result in one()]
+        sys.stdout.flush()
+        sys.stderr.flush()
+        before = time.process_time()
+        children = [_copy(one) for one in work]
+        if self.copies < FREE:
+            charge(copying=time.process_time() - before)
+        self.copies += len(children)
+        found: list[Any] = []
+        try:
+            for _, pipe in children:
+                said = self._said(pipe)
+                worked, results = (0.0, []) if said is None else marshal.loads(said)
+                charge(elsewhere=worked)
+                _check_copied(results)
+                found += results
+        finally:
+            for child, pipe in children:
+                os.close(pipe)
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+        return found
+
+    def _said(self, pipe: int) -> bytes | None:
+        """What the copy wrote; None if it ended without that, or did not in time."""
+        parts: list[bytes] = []
+        while True:
+            left = max(0.0, self.until + PATIENCE - time.monotonic()) if self.until < float("inf") else None
+            if not select.select([pipe], [], [], left)[0]:
+                return None
+            part = os.read(pipe, 1 << 20)
+            if not part:
+                return b"".join(parts) or None
+            parts.append(part)
+
+
+def _check_copied(results: Sequence[Any]) -> None:
+    """Raise an error if torch refused to run in a copy: that says nothing about the inputs."""
+    for _, kinds, values in results:
+        if "RuntimeError" in kinds and any(mark in str(values[-1]) for mark in _NO_COPIES):
+            raise MechanismError(
+                "its runs need copies of this process, in which torch cannot run since a GPU is in use: "
+                "hide it (CUDA_VISIBLE_DEVICES= in the environment) and trace again"
+            )
+
+
+def _copy(work: Callable[[], list[Any]]) -> tuple[int, int]:
+    """A copy of this process that does some work: the process, and where to read its result."""
+    mine, its = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # about threads: none of them is needed in the copy
+        child = os.fork()
+    if child == 0:
+        os.close(mine)
+        _work_and_end(work, its)
+    os.close(its)
+    return child, mine
+
+
+def _work_and_end(work: Callable[[], list[Any]], pipe: int) -> None:
+    """In the copy: work, write the result, and end without any of this process's own endings."""
+    try:
+        quiet = os.open(os.devnull, os.O_WRONLY)  # what the code prints was seen in the watched runs
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            torch.set_num_threads(1)  # the threads of this process are not in its copy
+        results = work()
+        data = marshal.dumps((sum(os.times()[:4]), results))
+        while data:
+            data = data[os.write(pipe, data) :]
+    except MemoryError:
+        pass
+    finally:
+        os._exit(0)

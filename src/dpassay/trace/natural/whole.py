@@ -1,0 +1,369 @@
+"""An output read whole: every number and text that can be reached from it, what it hides included.
+
+A masked array has its data, a view the array behind it, a frame its attributes, an object its private ones. Two
+readings are the same if every part is, to the last bit. Needs only numpy.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+import re
+import struct
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dpassay.trace.watch.record import is_theirs
+
+MOST_PARTS, DEEPEST = 200_000, 40
+_CODE = (type, types.ModuleType, types.BuiltinFunctionType, types.MethodWrapperType, type(len), type(np.sin))
+_WITHOUT = {float, int, bool, str, bytes, list, tuple, dict, type(None), np.float64, np.ndarray}  # any attributes
+MOST_NUMBERS = 8  # in a text
+_HEXADECIMAL, _BASE64 = re.compile("[0-9a-fA-F]+"), re.compile("[A-Za-z0-9+/]+={0,2}")
+_NUMBER = re.compile(r"[-+]?0x[0-9a-fA-F]\.[0-9a-fA-F]+p[-+]?\d+|[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d{1,3})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The parts of an output: where each is, of which type, and its value; numbers as doubles where they fit."""
+
+    paths: tuple[str, ...]
+    kinds: tuple[str, ...]
+    values: tuple[Any, ...]
+
+    def same(self, other: Reading) -> bool:
+        """Whether two outputs are the same, to the last bit.
+
+        >>> read({"a": 0.0}).same(read({"a": 0.0})), read({"a": 0.0}).same(read({"a": -0.0}))
+        (True, False)
+        """
+        return self.difference(other) is None
+
+    def difference(self, other: Reading) -> str | None:
+        """Where two outputs differ first; None if they are the same."""
+        if self.paths != other.paths or self.kinds != other.kinds:
+            pairs = zip(
+                zip(self.paths, self.kinds, strict=True), zip(other.paths, other.kinds, strict=True), strict=False
+            )
+            first = next((one[0] for one, its in pairs if one != its), None)
+            return first or (self.paths + other.paths + ("output",))[min(len(self.paths), len(other.paths))]
+        return next(
+            (
+                path
+                for path, one, its in zip(self.paths, self.values, other.values, strict=True)
+                if one is not its and not _same(one, its)
+            ),
+            None,
+        )
+
+    def data(self) -> tuple[Any, ...]:
+        """As plain tuples, to be sent by another process."""
+        return self.paths, self.kinds, self.values
+
+
+def _same(one: Any, its: Any) -> bool:
+    if isinstance(one, float) and isinstance(its, float):
+        return struct.pack("d", one) == struct.pack("d", its) or (math.isnan(one) and math.isnan(its))
+    return type(one) is type(its) and bool(one == its)
+
+
+def read(output: Any, plain: Any = None) -> Reading:
+    """Read an output whole. `plain` turns a part that is watched into what it is when not watched.
+
+    >>> print(*read([1, "a", np.ma.masked_array([2.0], mask=[True])]).paths)
+    output output[0] output[1] output[2] output[2].data[0] output[2].mask[0]
+    """
+    parts = list(_limited(_Reader(plain).parts(output, "output", 0)))
+    return Reading(tuple(one[0] for one in parts), tuple(one[1] for one in parts), tuple(one[2] for one in parts))
+
+
+Part = tuple[str, str, Any]
+
+
+def _limited(parts: Iterator[Part]) -> Iterator[Part]:
+    for count, part in enumerate(parts):
+        if count >= MOST_PARTS:
+            yield "output", "too large to be read whole", None
+            return
+        yield part
+
+
+class _Reader:
+    """Walks through an output; each object once."""
+
+    def __init__(self, plain: Any) -> None:
+        self.plain = plain or (lambda value: value)
+        self.seen: dict[int, Any] = {}
+
+    def parts(self, thing: Any, path: str, depth: int) -> Iterator[Part]:
+        """All parts of a thing."""
+        thing = self.plain(thing)
+        kind = type(thing).__name__
+        if thing is None or isinstance(thing, bool | np.bool_ | int | np.integer | float | np.floating):
+            yield path, kind, _number(thing)
+            yield from self.attributes(thing, path, depth)
+        elif isinstance(thing, str | bytes | bytearray | complex | np.complexfloating | np.datetime64 | np.timedelta64):
+            yield path, kind, _text(thing)
+            yield from self.attributes(thing, path, depth)
+        elif id(thing) in self.seen or depth > DEEPEST:
+            yield path, f"{kind}, again", None
+        elif isinstance(thing, _CODE):
+            yield path, kind, getattr(thing, "__qualname__", getattr(thing, "__name__", ""))
+        else:
+            self.seen[id(thing)] = thing
+            yield from self.inside(thing, path, depth + 1)
+
+    def inside(self, thing: Any, path: str, depth: int) -> Iterator[Part]:
+        """The parts of something that has parts."""
+        kind = type(thing).__name__
+        if isinstance(thing, np.ndarray):
+            yield from self.array(thing, path, depth)
+        elif hasattr(thing, "detach") and hasattr(thing, "untyped_storage"):
+            yield from self.tensor(thing, path, depth)
+        elif isinstance(thing, Mapping):
+            yield path, kind, float(len(thing))
+            yield from self.parts(getattr(thing, "default_factory", None), f"{path}.default_factory", depth)
+            for at, (key, one) in enumerate(thing.items()):
+                if not isinstance(key, str | int | float):
+                    yield from self.parts(key, f"{path}.keys[{at}]", depth)
+                yield from self.parts(one, f"{path}[{_key(key, at)}]", depth)
+        elif isinstance(thing, list | tuple) or kind in ("deque", "dict_keys", "dict_values", "dict_items", "range"):
+            yield path, kind, float(len(thing))
+            if kind == "deque":
+                yield from self.parts(thing.maxlen, f"{path}.maxlen", depth)
+            for at, one in enumerate(thing):
+                yield from self.parts(one, f"{path}[{at}]", depth)
+        elif isinstance(thing, set | frozenset):
+            yield path, kind, float(len(thing))
+            for at, one in enumerate(sorted(map(repr, map(self.plain, thing)))):
+                yield f"{path}[{at}]", "member", one
+        elif isinstance(thing, types.FunctionType | types.MethodType):
+            yield path, kind, thing.__qualname__
+            for at, cell in enumerate(getattr(thing, "__closure__", None) or ()):
+                yield from self.parts(_contents(cell), f"{path}.closure[{at}]", depth)
+            if isinstance(thing, types.MethodType):
+                yield from self.parts(thing.__self__, f"{path}.self", depth)
+            else:
+                yield from self.parts([thing.__defaults__, thing.__kwdefaults__], f"{path}.defaults", depth)
+        elif isinstance(thing, re.Match):
+            yield from self.parts([thing.string, thing.re.pattern, thing.regs], path, depth)
+        elif isinstance(thing, io.BytesIO | io.StringIO):
+            yield path, kind, thing.getvalue()
+        elif hasattr(thing, "to_numpy") and hasattr(thing, "index"):
+            yield from self.frame(thing, path, depth)
+        else:
+            held = list(self.attributes(thing, path, depth))
+            yield path, kind, None if held else _repr(thing)
+            yield from held
+            return
+        yield from self.attributes(thing, path, depth)
+
+    def array(self, array: Any, path: str, depth: int) -> Iterator[Part]:
+        """The numbers of an array, and those behind a mask or a view."""
+        yield path, f"{type(array).__name__} {array.dtype} {array.shape}", None
+        if array.dtype.metadata:
+            yield from self.parts(dict(array.dtype.metadata), f"{path}.dtype.metadata", depth)
+        masked = sys.modules.get("numpy.ma")  # np.ma would import it, again in every copy of this process
+        if masked is not None and isinstance(array, masked.MaskedArray):
+            yield from self.numbers(np.asarray(array.data), f"{path}.data", depth)
+            yield from self.numbers(masked.getmaskarray(array), f"{path}.mask", depth)
+            return
+        yield from self.numbers(array, path, depth)
+        yield from self.behind(array, path, depth)
+
+    def behind(self, array: Any, path: str, depth: int) -> Iterator[Part]:
+        """The numbers of what a view was cut from, if there are more: a view of the whole shows nothing else."""
+        behind = array.base
+        while isinstance(behind, np.ndarray) and behind.base is not None:
+            behind = behind.base
+        if isinstance(behind, np.ndarray) and behind.nbytes > array.nbytes and id(behind) not in self.seen:
+            self.seen[id(behind)] = behind
+            yield f"{path}.base", f"{behind.dtype} {behind.shape}", None
+            yield from self.numbers(behind, f"{path}.base", depth)
+
+    def numbers(self, array: Any, path: str, depth: int) -> Iterator[Part]:
+        """The numbers or objects of a plain array, one by one; those of a very large one as their bytes."""
+        array = np.asarray(array)
+        if array.dtype.kind in "OV" or array.dtype.names:
+            for at, one in enumerate(array.reshape(-1).tolist()):
+                yield from self.parts(one, f"{path}[{at}]", depth)
+        elif array.size > MOST_PARTS // 4 or array.dtype.kind not in "biuf":
+            yield path, str(array.dtype), array.tobytes()
+        else:
+            exact = array.dtype.kind in "bf" or array.dtype.itemsize < 8
+            for place, one in zip(_places(array.shape), array.reshape(-1).tolist(), strict=True):
+                yield path + place, "", float(one) if exact else _number(one)
+
+    def tensor(self, tensor: Any, path: str, depth: int) -> Iterator[Part]:
+        """The numbers of a torch tensor, those of its storage if there are more, and its gradient."""
+        own = tensor.detach().cpu()
+        yield path, f"{type(tensor).__name__} {own.dtype} {tuple(own.shape)}", None
+        yield from self.numbers((own.double() if own.is_floating_point() else own).numpy(), path, depth)
+        storage = tensor.untyped_storage()
+        if storage.nbytes() > own.numel() * own.element_size():
+            behind = own.new_empty(0).set_(storage.cpu())  # the whole of it, in the same type
+            yield f"{path}.storage", str(behind.dtype), float(behind.numel())
+            yield from self.numbers(
+                (behind.double() if behind.is_floating_point() else behind).numpy(), f"{path}.storage", depth
+            )
+        if getattr(tensor, "is_leaf", False) and tensor.grad is not None:
+            yield from self.parts(tensor.grad, f"{path}.grad", depth)
+        yield from self.graph(tensor.grad_fn, f"{path}.grad_fn", depth)
+
+    def graph(self, function: Any, path: str, depth: int) -> Iterator[Part]:
+        """The tensors that a gradient would be computed from."""
+        waiting = [function]
+        while waiting:
+            if (one := waiting.pop()) is None or id(one) in self.seen:
+                continue
+            self.seen[id(one)] = one
+            held = [name for name in dir(one) if name == "variable" or name.startswith("_saved_")]
+            for name in held:
+                try:
+                    saved = getattr(one, name)
+                except RuntimeError:  # released after a backward pass
+                    continue
+                yield from self.parts(saved, f"{path}.{name}", depth + 1)
+            waiting += [part for part, _ in getattr(one, "next_functions", ())]
+
+    def frame(self, frame: Any, path: str, depth: int) -> Iterator[Part]:
+        """A data frame or a series: its values, index, names and attributes."""
+        yield path, type(frame).__name__, str(getattr(frame, "name", ""))
+        for name in ("index", "columns"):
+            if getattr(frame, name, None) is not None:
+                names = list(getattr(getattr(frame, name), "names", None) or [])
+                yield from self.parts(names, f"{path}.{name}.names", depth)
+                yield from self.numbers(np.asarray(getattr(frame, name), dtype=object), f"{path}.{name}", depth)
+        values = np.asarray(frame.to_numpy(dtype=object))
+        yield from self.numbers(values, f"{path}.values", depth)
+        for at, block in enumerate(getattr(getattr(frame, "_mgr", None), "arrays", ())):
+            if isinstance(block, np.ndarray):
+                yield from self.behind(block, f"{path}.blocks[{at}]", depth)
+        for at, kind in enumerate(
+            getattr(frame, "dtypes", ()) if hasattr(frame, "columns") else [getattr(frame, "dtype", None)]
+        ):
+            if hasattr(kind, "categories"):
+                yield from self.parts(list(kind.categories), f"{path}.categories[{at}]", depth)
+        yield from self.parts(dict(getattr(frame, "attrs", {})), f"{path}.attrs", depth)
+
+    def attributes(self, thing: Any, path: str, depth: int) -> Iterator[Part]:
+        """What an object holds besides, by name."""
+        if type(thing) in _WITHOUT or (hasattr(thing, "to_numpy") and hasattr(thing, "index")):
+            return  # a frame's own caches say nothing more
+        held: dict[str, Any] = dict(getattr(thing, "__dict__", None) or {})
+        if isinstance(thing, BaseException):
+            held |= {"args": thing.args, "__context__": thing.__context__, "__cause__": thing.__cause__}
+        for kind in type(thing).__mro__:
+            slots = kind.__dict__.get("__slots__", ())
+            for name in (slots,) if isinstance(slots, str) else slots:
+                if hasattr(thing, name) and name not in ("__dict__", "__weakref__"):
+                    held[name] = getattr(thing, name)
+        if isinstance(thing, np.ndarray):
+            held = {name: one for name, one in held.items() if not name.startswith("_")}  # numpy's own, of masks
+        held |= {f"class.{name}": one for kind in type(thing).__mro__ for name, one in _of_class(kind).items()}
+        for name, one in held.items():
+            if not callable(one) or isinstance(one, types.FunctionType):
+                yield from self.parts(one, f"{path}.{name}", depth + 1)
+
+
+def _of_class(kind: type) -> dict[str, Any]:
+    """What a class of the code itself holds besides methods and properties."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    if kind.__module__ == "builtins" or (kind.__module__ != "__main__" and (file is None or not is_theirs(file))):
+        return {}
+    hidden = ("__slots__", "__doc__", "__module__", "_abc_impl")
+    return {
+        name: one
+        for name, one in vars(kind).items()
+        if not (name.startswith("__") and name.endswith("__")) and name not in hidden and not hasattr(one, "__get__")
+    }
+
+
+@lru_cache(maxsize=256)
+def _places(shape: tuple[int, ...]) -> list[str]:
+    return ["".join(f"[{i}]" for i in place) for place in np.ndindex(shape)]
+
+
+def _number(value: Any) -> Any:
+    if value is None:
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return hex(int(value))
+    exact = isinstance(value, float | np.floating | bool | np.bool_) or int(value) == found
+    return found if exact else hex(int(value))
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, str):
+        return str.__str__(value)
+    return bytes(value) if isinstance(value, bytes | bytearray) else repr(value)
+
+
+def _key(key: Any, at: int) -> str:
+    if isinstance(key, str):
+        return '"' + str.__str__(key) + '"'
+    return repr(key) if isinstance(key, int | float) else f"key {at}"
+
+
+def _contents(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+def _repr(thing: Any) -> str | None:
+    """What an object says about itself, if that is the same in another process."""
+    try:
+        said = repr(thing)
+    except Exception:
+        return None
+    return None if " at 0x" in said else said
+
+
+def numbers_in(text: Any) -> tuple[float, ...]:
+    """The numbers that are written in a text, or in bytes: as doubles, or in what a hexadecimal or base64 text encodes.
+
+    >>> numbers_in("about 1.5 of -2e3"), numbers_in("0x1.8p+1"), numbers_in("MS41")
+    ((1.5, -2000.0), (3.0,), (1.5,))
+    >>> numbers_in("3ff8000000000000")[0]
+    1.5
+    """
+    raw = bytes(text) if isinstance(text, bytes | bytearray) else _decoded(text) if isinstance(text, str) else b""
+    if raw:
+        return _numbers_in_bytes(raw, encoded=isinstance(text, str) and len(text) == 2 * len(raw))
+    if not isinstance(text, str):
+        return ()
+    return tuple(_read_number(one) for one in _NUMBER.findall(text)[:MOST_NUMBERS])
+
+
+def _decoded(text: str) -> bytes:
+    """What a text encodes, if all of it is hexadecimal digits of doubles, or base64 of something with numbers in it."""
+    if len(text) % 16 == 0 and _HEXADECIMAL.fullmatch(text):
+        return bytes.fromhex(text)
+    if len(text) % 4 or not _BASE64.fullmatch(text) or text.isdigit():
+        return b""
+    raw = base64.b64decode(text)
+    return raw if _numbers_in_bytes(raw) else b""
+
+
+def _numbers_in_bytes(raw: bytes, encoded: bool = False) -> tuple[float, ...]:
+    if raw.isascii() and not encoded:
+        return tuple(map(_read_number, _NUMBER.findall(raw.decode())[:MOST_NUMBERS]))
+    if len(raw) % 8 or len(raw) > 8 * MOST_NUMBERS:
+        return ()
+    read = struct.unpack(f">{len(raw) // 8}d", raw) + struct.unpack(f"<{len(raw) // 8}d", raw)
+    return tuple(one if one == 0 or 1e-100 < abs(one) < 1e100 else math.nan for one in read)  # others are no numbers
+
+
+def _read_number(text: str) -> float:
+    return float.fromhex(text) if "x" in text else float(text)

@@ -1,0 +1,1 @@
+"""Traces of code that needs another interpreter."""

@@ -1,0 +1,222 @@
+"""Trials of a pair: is the watched run the natural one, and does the shifted noise give the same output?
+
+A trial with fresh random bits makes four comparisons, each to the last bit: the watched run of x with its natural run,
+and with a run of y in which the sums with noise are the same; and both again from y to x. If N trials agree, then with
+confidence 1 − α each comparison fails with a probability of at most p = 1 − α^(1/N): docs/proofs/coupling.md 1 and 2.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from dpassay.core.functions.beta import betaincinv
+from dpassay.errors import MechanismError
+from dpassay.trace.laws.coordinatewise import Coordinates
+from dpassay.trace.laws.outcomes import is_one_of
+from dpassay.trace.natural.budget import Budget
+from dpassay.trace.natural.failing import WatchedTooLong
+from dpassay.trace.natural.outputs import described
+from dpassay.trace.natural.whole import Reading
+from dpassay.trace.replay.matching import Matching
+from dpassay.trace.replay.paths import Paths, judged
+from dpassay.trace.replay.replaying import Use
+from dpassay.trace.replay.shifting import same_noise, shifted
+from dpassay.trace.watch.record import Array, Run
+from dpassay.trace.watch.tracer import Tracer
+
+LEAST, ENOUGH, AT_ONCE = 20, 150, 50  # trials: to see whether watching changes anything; for a bound; in a process
+MOST_UNKNOWN = 0.1  # of all trials, on paths that are not known
+MOST_LEFT_OUT = 0.5  # the probability that a bound may leave out: with more it says nothing
+
+
+@dataclass(frozen=True)
+class Trials:
+    """How many trials agreed, one after the other from the first, and what was different in the one that did not."""
+
+    agreed: int
+    alpha: float
+    different: str = ""
+    faithful: bool = True  # whether the watched runs were the natural ones
+    left_out: int = 0  # trials besides these that took a path which was not known
+
+    @property
+    def p(self) -> float:
+        """At most the probability that a trial does not agree, with confidence 1 − α."""
+        if self.different or not self.agreed:
+            return 1.0
+        if self.left_out:
+            return float(betaincinv(self.left_out + 1, self.agreed, 1 - self.alpha)) * (1 + 1e-9)
+        return -math.expm1(math.log(self.alpha) / self.agreed)
+
+    def exception(self, epsilon: float) -> float:
+        """The probability that a bound of ε leaves out: p for the outputs of one input, e^ε p for those of the other.
+
+        >>> round(Trials(5_000, 0.001).exception(0.0), 5)
+        0.00276
+        """
+        return min(1.0, self.p * (1 + math.exp(min(epsilon, 700.0))))
+
+
+def needed(epsilon: float, alpha: float) -> int:
+    """How many trials leave out at most MOST_LEFT_OUT, so that a bound of ε says something.
+
+    >>> needed(1.0, 0.001), Trials(needed(1.0, 0.001), 0.001).exception(1.0) <= 0.5
+    (48, True)
+    """
+    share = MOST_LEFT_OUT / (1 + math.exp(min(epsilon, 700.0)))
+    return math.ceil(math.log(alpha) / math.log1p(-share)) if share > 1e-9 else 10**9
+
+
+Judge = Callable[[int, Run], str | None]  # of an input and its watched run: what is different; None if it is left out
+
+
+def agreeing(
+    tracer: Tracer,
+    pair: tuple[Any, Any],
+    sums: Sequence[int],
+    matching: Matching | None = None,
+    uses: Sequence[Use] = (),
+    *,
+    alpha: float,
+    least: int,
+    most: int,
+    budget: Budget,
+) -> Trials:
+    """Make trials until one does not agree, `most` are made, or `least` are and the time is over.
+
+    `sums` are the numbers with noise that hide the inputs, by their position among all of a run; `uses` are what they
+    hid when a loss was computed from them. With a matching, its sums are made the same instead, each as its partner.
+    """
+
+    def judge(at: int, run: Run) -> str:
+        if matching is not None:
+            return matched(tracer, pair, at, run, matching)
+        gaps = [(use.y.offset - use.x.offset if at else use.x.offset - use.y.offset) for use in uses]
+        return _shifted(tracer, pair[1 - at], run, sums, partial(_as_watched, uses, sums, at), gaps=gaps)
+
+    return _until_different(tracer, pair, judge, alpha, least, most, budget)
+
+
+def agreeing_outcomes(
+    tracer: Tracer, pair: tuple[Any, Any], found: Any, *, alpha: float, least: int, most: int, budget: Budget
+) -> Trials:
+    """The same if what can be drawn was enumerated: is each run one of those, with the same whole output?"""
+    outputs: dict[str, Reading] = {}
+
+    def judge(at: int, run: Run) -> str:
+        own = found[at]
+        if isinstance(own, Coordinates):
+            return own.difference(run)
+        if not is_one_of(run, own):
+            return "a run was not one of those that were enumerated: something else decides too"
+        where = outputs.setdefault(described(run.output), run.reading).difference(run.reading)
+        return "" if where is None else f"outputs that are equal differ in the type, order or last bits of {where}"
+
+    return _until_different(tracer, pair, judge, alpha, least, most, budget)
+
+
+def agreeing_paths(
+    tracer: Tracer, pair: tuple[Any, Any], paths: Paths, *, alpha: float, least: int, most: int, budget: Budget
+) -> Trials:
+    """The same if the noise is shifted on each path by its own constants; trials on unknown paths are left out."""
+
+    def judge(at: int, run: Run) -> str | None:
+        return judged(tracer, pair, at, run, paths)
+
+    return _until_different(tracer, pair, judge, alpha, least, most, budget)
+
+
+def _until_different(
+    tracer: Tracer, pair: tuple[Any, Any], judge: Judge, alpha: float, least: int, most: int, budget: Budget
+) -> Trials:
+    done = left = 0
+    tracer.natural.until = budget.ends
+    while done < most and (budget.left > 0 or (done < least and time.monotonic() < budget.ends)):
+        keys = [(tracer.seed, 0, done + k) for k in range(min(AT_ONCE, most - done))]
+        natural = [tracer.natural.readings(x, keys) for x in pair]
+        with tracer.watching():
+            for k, key in enumerate(keys):
+                known = True
+                for at, x in enumerate(pair):
+                    if len(natural[at]) <= k:
+                        return Trials(done - left, alpha, left_out=left)
+                    try:
+                        said, faithful = _trial(tracer, x, key, natural[at][k], partial(judge, at))
+                    except WatchedTooLong:
+                        return Trials(done - left, alpha, left_out=left)
+                    if said:
+                        return Trials(done - left, alpha, said, faithful, left)
+                    known = known and said is not None
+                done += 1
+                left += not known
+                if left > MOST_UNKNOWN * max(done, LEAST):
+                    return Trials(done - left, alpha, "too many paths lead through the code", True, left)
+                if done >= least and budget.left <= 0:
+                    break
+    return Trials(done - left, alpha, left_out=left)
+
+
+def _trial(
+    tracer: Tracer, x: Any, key: tuple[int, ...], natural: Reading, judge: Callable[[Run], str | None]
+) -> tuple[str | None, bool]:
+    """What was different, if anything was, and whether the watched run was the natural one."""
+    try:
+        run = tracer.run(x, key=key)
+    except WatchedTooLong:
+        raise
+    except MechanismError as error:
+        return f"a watched run raised an error: {error}", "exception" in natural.paths
+    where = natural.difference(run.reading)
+    if where is not None:
+        return f"with the same random bits, {where} is not the same when the code is watched", False
+    run.key = key
+    if run.opaque:
+        name, place = run.opaque[0]
+        return f"{place} takes random numbers from {name}, which cannot be followed: audit it", True
+    return judge(run), True
+
+
+def matched(tracer: Tracer, pair: tuple[Any, Any], at: int, run: Run, matching: Matching) -> str:
+    """What is different, if anything is, when sums of the other input are those of a run, matched with one another."""
+    way = matching.swapped if at else matching
+    return _shifted(tracer, pair[1 - at], run, way.sums, way.fits, way.partners)
+
+
+def _as_watched(uses: Sequence[Use], sums: Sequence[int], at: int, run: Run, other: Run) -> bool:
+    """Whether the sums hide what they hid when they were watched, by the same noise."""
+    x, y = (other, run) if at else (run, other)
+    return all(
+        (same_noise(x.nodes[k], use.x) and same_noise(y.nodes[k], use.y))
+        or Use(x.nodes[k], y.nodes[k], use.released).like(use)
+        for k, use in zip(sums, uses, strict=False)
+    )
+
+
+def _shifted(
+    tracer: Tracer,
+    y: Any,
+    run: Run,
+    sums: Sequence[int],
+    fits: Callable[[Run, Run], bool],
+    partners: Array | None = None,
+    gaps: Sequence[Array] = (),
+) -> str:
+    if any(k >= len(run.nodes) for k in sums):
+        return "other noise makes the code do something else"
+    try:
+        other = shifted(tracer, run, y, sums, partners, gaps)
+    except WatchedTooLong:
+        raise
+    except MechanismError as error:
+        return f"a replay with other noise raised an error: {error}"
+    if other is None:
+        return "the two inputs do not do the same with the same noise"
+    if not fits(run, other):
+        return "how much the noise hides depends on other noise"
+    where = run.reading.difference(other.reading)
+    return "" if where is None else f"{where} differs although all sums with noise are the same"

@@ -1,0 +1,1 @@
+"""Traces on file: saved, read, and run again."""

@@ -1,0 +1,1 @@
+"""Sources of randomness and the numbers they give, watched during a run."""

@@ -1,0 +1,354 @@
+"""What one run of a user's code drew, at which line, and what the numbers became."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from numpy import asarray
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+_PYTHON = Path(os.__file__).parent  # its own library
+_PACKAGE = str(Path(__file__).parents[2]) + os.sep  # dpassay's own code
+_RUNNER = str(Path(__file__).with_name("tracer.py"))
+_LIBRARIES = ("numpy", "scipy", "torch", "random", "secrets")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of the traced code.
+
+    >>> print(Place("/home/me/rewriter.py", 61))
+    rewriter.py:61
+    """
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{Path(self.file).name}:{self.line}"
+
+
+@lru_cache(maxsize=8)
+def _folders(loaded: tuple[str, ...]) -> tuple[str, ...]:
+    """Where code that is not the subject's is: dpassay's, and that of the loaded libraries."""
+    found = [str(Path(__file__).parents[1]) + os.sep]
+    for name in loaded:
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if file is not None:
+            found.append(str(Path(file).parent) + os.sep if Path(file).name == "__init__.py" else file)
+    return tuple(found)
+
+
+def is_theirs(file: str) -> bool:
+    """Whether a file belongs to neither a library of random numbers nor the tracer, nor to Python itself."""
+    ours = _folders(tuple(name for name in _LIBRARIES if name in sys.modules))
+    if file.startswith((*ours, "<", _PACKAGE)):
+        return False
+    return not file.startswith(str(_PYTHON)) or "-packages" + os.sep in file
+
+
+def caller() -> Place:
+    """The innermost line that belongs to neither a library of random numbers nor the tracer."""
+    ours = _folders(tuple(name for name in _LIBRARIES if name in sys.modules))
+    frame = sys._getframe(1)
+    while frame.f_back is not None and (
+        frame.f_code.co_filename.startswith((*ours, "<__array_function__")) or "/_" in frame.f_code.co_filename[:2]
+    ):
+        frame = frame.f_back
+    return Place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def importing() -> bool:
+    """Whether a module is being imported inside the run: its draws are not the mechanism's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename != _RUNNER:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Formula:
+    """What numbers were made from: an elementwise function of nodes and plain numbers."""
+
+    function: Callable[..., Any]
+    parts: tuple[Any, ...]
+    options: dict[str, Any]
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The parts with noise in them."""
+        return tuple(part for part in self.parts if isinstance(part, Node))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Draw:
+    """Numbers that a source of randomness gave: their distribution with its parameters, their values, and the line.
+
+    Numbers that a formula made from drawn ones are a draw too. Each number of a process has its own index, from `start`
+    on.
+    """
+
+    source: str
+    distribution: str
+    parameters: dict[str, Any]
+    values: Array
+    place: Place
+    run: int
+    start: int
+    formula: Formula | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape that was drawn; () for one number."""
+        return self.values.shape
+
+    @property
+    def rounding(self) -> float:
+        """Relative: how much two sums of the same numbers may differ, with a large margin."""
+        return 1e-9 if self.values.dtype.itemsize >= 8 or self.values.dtype.kind == "b" else 1e-4
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{name}={_short(value)}" for name, value in self.parameters.items())
+        size = "1 number" if self.values.size == 1 else f"{self.values.size:,} numbers"
+        return f"{self.place} {self.source} {self.distribution}({given}), {size}"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    array = asarray(value)
+    return f"{float(array):.6g}" if array.ndim == 0 and array.dtype.kind in "iuf" else f"array{array.shape}"
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """Numbers that are an offset and a sum of factors times drawn numbers: index and factor, of the same shape each.
+
+    If a coordinate has fewer terms than others, the index is −1.
+    """
+
+    draws: tuple[Draw, ...]
+    terms: tuple[tuple[Array, Array], ...]
+    offset: Array
+    place: Place
+    added: bool = False
+    parents: tuple[Node, ...] = ()
+    exact: Array | None = None  # the numbers to the last bit, as in the code
+    law: Any = None  # once it is known
+
+    @property
+    def index(self) -> Array:
+        """The index in the process of the first term."""
+        return self.terms[0][0]
+
+    @property
+    def factor(self) -> Array:
+        """The factor of the first number."""
+        return self.terms[0][1]
+
+    @property
+    def alone(self) -> bool:
+        """Whether no coordinate has more than one term."""
+        return len(self.terms) == 1
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether these are drawn numbers, unchanged."""
+        return self.alone and bool((self.factor == 1).all() and (self.offset == 0).all() and (self.index >= 0).all())
+
+    @property
+    def rounding(self) -> float:
+        """Relative: how much two sums of the same numbers may differ."""
+        return max((draw.rounding for draw in self.draws), default=1e-9)
+
+    @property
+    def value(self) -> Array:
+        """The numbers, up to rounding."""
+        return asarray(sum(self.parts(), asarray(self.offset, dtype=float)))
+
+    def parts(self) -> Iterator[Array]:
+        """The numbers of each term, times its factor; 0 where a coordinate does not have it."""
+        for index, factor in self.terms:
+            numbers = factor * self.of_numbers(lambda draw: draw.values, index)
+            yield numbers if index.size == 1 and index.item() >= 0 else np.where(index < 0, 0.0, numbers)
+
+    def of_numbers(self, of: Callable[[Draw], Any], index: Array | None = None) -> Array:
+        """For each number of the first term, or of these, the value of a function that takes a whole draw."""
+        index = self.index if index is None else index
+        if len(self.draws) == 1:
+            only = asarray(of(self.draws[0])).reshape(-1)
+            if index.size == only.size == 1 and index.item() >= 0:
+                return only.reshape(index.shape)
+            return asarray(only[np.where(index < 0, 0, index - self.draws[0].start)])
+        parts = [asarray(of(draw)).reshape(-1) for draw in self.draws]
+        starts = np.array([draw.start for draw in self.draws])
+        before = np.cumsum([0, *(part.size for part in parts)])[:-1]
+        which = np.maximum(np.searchsorted(starts, index, side="right") - 1, 0)
+        flat = np.concatenate(parts)
+        return asarray(flat[np.where(index < 0, 0, before[which] + index - starts[which])])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Comparison:
+    """What the code decided by numbers with noise, and the answers.
+
+    The numbers are the differences of two sides; of several that are ranked, these themselves.
+    """
+
+    place: Place
+    name: str
+    numbers: Node | None  # None if they are no sums of drawn numbers
+    answers: Array
+
+    @property
+    def way(self) -> tuple[Any, ...]:
+        """What it adds to the path of a run."""
+        return self.place, self.name, self.answers.shape, self.answers.tobytes()
+
+
+class TooManyDraws(Exception):
+    """A run drew far more than others: it might never end."""
+
+
+_numbers: list[int] = [0]
+
+
+@dataclass(eq=False)
+class Run:
+    """One run: what was drawn, what became of it, which sources were opaque, and the output.
+
+    Draws take the values of `replaced`, by their index, if the shapes agree.
+    """
+
+    number: int
+    replaced: dict[int, Array] = field(default_factory=dict)
+    draws: list[Draw] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    opaque: list[tuple[str, Place]] = field(default_factory=list)
+    begun: set[Any] = field(default_factory=set)  # states of generators at which draws began
+    twisters: set[bool] = field(default_factory=set)  # Mersenne twisters that it used: Python's, numpy's
+    compared: list[tuple[int, float]] = field(default_factory=list)  # drawn numbers, by index, with others
+    comparisons: list[Comparison] = field(default_factory=list)  # of numbers with noise, in their order
+    used: list[Node] = field(default_factory=list)  # numbers that were printed, cast, hashed or used as an index
+    handled: list[tuple[str, Place]] = field(default_factory=list)  # how noisy numbers were used besides computing
+    batches: list[tuple[str, Place]] = field(default_factory=list)  # how loaders took them
+    accounted: list[tuple[str, str, Place]] = field(default_factory=list)  # the sampling that an accountant assumes
+    picks: list[Draw] = field(default_factory=list)  # indices of the largest of some noisy numbers, as draws
+    absorbed: list[int] = field(default_factory=list)  # where the draws start whose noise decided them
+    output: Any = None
+    reading: Any = None  # the output read whole
+    key: tuple[int, ...] | None = None  # of its random bits
+    forced: dict[int, Array] = field(default_factory=dict)  # what numbers with noise are to be, by their number
+    most: int = 10**9  # draws, before the code is stopped
+    first: int = field(default_factory=lambda: _numbers[0])  # the index of its first number
+
+    def drawn(self, source: str, distribution: str, parameters: dict[str, Any], values: Array) -> Draw:
+        """Record a draw, with the requested values instead if there are any."""
+        if len(self.draws) >= self.most:
+            raise TooManyDraws(f"more than {self.most:,} draws")
+        other = self.replaced.get(len(self.draws))
+        if other is not None and other.shape == values.shape and _possible(other, parameters.get("p"), distribution):
+            values = asarray(other, dtype=values.dtype)
+        draw = Draw(source, distribution, parameters, np.array(values), caller(), self.number, numbered(values.size))
+        self.draws.append(draw)
+        return draw
+
+    def take_bits(self, before: Any, after: Any) -> None:
+        """Record the random bits of a draw, by the states of its generator before and after it; None if unknown.
+
+        Draws are independent only if they take different bits.
+        """
+        if before is None or before == after:  # it needed none
+            return
+        if before in self.begun:
+            self.opaque.append(("the bits of an earlier draw", caller()))
+        self.begun.add(before)
+
+    def picked(self, p: Array, at: int, absorbed: set[int]) -> int:
+        """Record which of some noisy numbers is the largest; `replaced` has another by −1, −2 …, if requested."""
+        other = self.replaced.get(-1 - len(self.picks))
+        now = at if other is None or int(other) >= len(p) else int(other)
+        values = asarray(now)
+        self.picks.append(Draw("noise", "choice", {"p": p}, values, caller(), self.number, numbered(1)))
+        self.absorbed += sorted(absorbed - set(self.absorbed))
+        return now
+
+    def decisions(self) -> list[tuple[int, Draw]]:
+        """What was drawn, in its order: draws by their number, and picks instead of the noise that decided them."""
+        found = [(k, draw) for k, draw in enumerate(self.draws) if draw.start not in self.absorbed]
+        found += [(-1 - k, draw) for k, draw in enumerate(self.picks)]
+        return sorted(found, key=lambda one: one[1].start)
+
+    def made(self, values: Array, formula: Formula) -> Draw:
+        """Numbers that a formula made."""
+        name = getattr(formula.function, "__name__", "formula")
+        return Draw("formula", name, {}, np.array(values), caller(), self.number, numbered(values.size), formula)
+
+    def note(self, node: Node, values: Any) -> Any:
+        """Record what became of a draw, with its numbers to the last bit; returns them, or what they are to be."""
+        other = self.forced.get(len(self.nodes))
+        if other is not None and other.shape == np.shape(values):
+            if isinstance(values, np.ndarray) and values.flags.writeable:
+                values[...] = other  # the array itself, which the code may hold
+            else:
+                values = other.astype(values.dtype) if isinstance(values, np.ndarray) else type(values)(other[()])
+        node.exact = np.array(values, dtype=float)
+        self.nodes.append(node)
+        return values
+
+    def relative(self, index: Array) -> Array:
+        """Indices of numbers that are the same in each run; those of older runs unchanged, below −1."""
+        return np.where(index < 0, -1, np.where(index >= self.first, index - self.first, -2 - index))
+
+
+def _possible(values: Array, p: Any, distribution: str) -> bool:
+    """Whether there are as many things as the index of what is requested needs: another input may have fewer."""
+    return distribution != "choice" or not values.size or bool(values.max() < np.shape(p)[-1])
+
+
+drawing: list[bool] = []  # not empty inside a draw: some methods call others
+
+
+def numbered(size: int) -> int:
+    """Reserve this many indices, and return the first."""
+    _numbers[0] += max(size, 1)
+    return _numbers[0] - max(size, 1)
+
+
+AWAITING = "dpassay async"
+_current: list[tuple[Run, frozenset[int]]] = []  # each with the threads that existed before it
+
+
+def current() -> Run | None:
+    """The run that is being watched, if there is one and this thread belongs to it.
+
+    Threads that existed before the run belong to others; those that it starts are its own.
+    """
+    if not _current:
+        return None
+    run, others = _current[-1]
+    return None if threading.get_ident() in others else run
+
+
+def begin(run: Run) -> None:
+    """Watch a run. Our thread for coroutines, which waits between them, belongs to it."""
+    own = {one.ident for one in threading.enumerate() if one.name == AWAITING}
+    _current.append((run, frozenset(sys._current_frames()) - {threading.get_ident(), *own}))
+
+
+def end() -> None:
+    """Stop watching it."""
+    _current.pop()

@@ -1,0 +1,128 @@
+"""Runs of a subject: watched, each with every source of randomness recorded, or natural."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dpassay.audit.mechanisms.python_objects import awaited
+from dpassay.audit.mechanisms.targets import Adapted, Loaded, as_mechanism
+from dpassay.errors import DpassayError, MechanismError
+from dpassay.pipeline.mechanism import Failure
+from dpassay.trace.natural.bits import known_bits, shared_states_kept
+from dpassay.trace.natural.failing import RunError, WatchedTooLong, run_error, time_limited
+from dpassay.trace.natural.runs import Natural, finished, own
+from dpassay.trace.natural.whole import read
+from dpassay.trace.watch.numbers import bare, plain
+from dpassay.trace.watch.record import Array, Draw, Run
+from dpassay.trace.watch.sources import running, watch, watched_generator, watching
+
+
+@dataclass
+class Tracer:
+    """Runs a subject, each time with every source of randomness watched.
+
+    >>> tracer = Tracer(lambda x, rng: x + rng.laplace(scale=2))
+    >>> print(*(draw.distribution for draw in tracer.run(3.0).draws))
+    laplace
+    """
+
+    subject: Any
+    seed: int = 0
+    time_limit: float | None = None  # seconds of one run
+    until: float = field(default=math.inf, init=False)  # when no more runs are watched, by time.monotonic
+    runs: int = field(default=0, init=False)
+    most_draws: int = 10**9  # of one run: a loop may have no end for a hostile input
+    first_draws: tuple[Draw, ...] = field(default=(), init=False)  # of the first run that drew anything
+    drawn: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)  # of each input: first, and most after
+
+    def __post_init__(self) -> None:
+        self.mechanism = as_mechanism(self.subject)
+        self._watching = False
+
+    def run(
+        self,
+        x: Any,
+        replaced: dict[int, Array] | None = None,
+        *,
+        forced: dict[int, Array] | None = None,
+        key: tuple[int, ...] | None = None,
+    ) -> Run:
+        """One run on x, with its own generator if the subject takes one.
+
+        `replaced` are the values of draws, `forced` those of numbers with noise in them. With a key, all random bits
+        are those of a natural run with this key.
+        """
+        if time.monotonic() > self.until:
+            raise WatchedTooLong
+        run = Run(self.runs, replaced or {}, most=self.most_draws, forced=forced or {})
+        bits = nullcontext() if key is None else known_bits(key, self.natural.held, keep=not self._watching)
+        rng = watched_generator(np.random.Generator(np.random.PCG64(list(key or (self.seed, self.runs)))))
+        self.runs += 1
+        open_ = running(run) if self._watching else watch(run, self.code)
+        with bits:
+            with open_, np.errstate(all="ignore"), time_limited(self.time_limit):
+                try:
+                    output = finished(self.call(own(x), rng))
+                except DpassayError:
+                    raise
+                except (Exception, SystemExit) as error:
+                    raise run_error(error) from None
+                try:
+                    run.output = plain(output)
+                except RecursionError:
+                    raise MechanismError("the output contains itself: return numbers, texts, lists or dicts") from None
+            if key is not None:
+                run.reading = read(output, bare)  # what this does with a tensor is not what the code does
+        self.remember(x, run)
+        return run
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Make several runs without watching the sources anew for each."""
+        with shared_states_kept(), watching(self.code):
+            self._watching = True
+            try:
+                yield
+            finally:
+                self._watching = False
+
+    @property
+    def code(self) -> list[Any]:
+        """The subject, and the function within it."""
+        inner = self._mechanism.function if isinstance(self._mechanism, Adapted) else self._mechanism
+        return [self.subject, inner]
+
+    @cached_property
+    def natural(self) -> Natural:
+        """The same code, unwatched."""
+        return Natural(self.call, subject=[self.subject, *self.code])
+
+    @property
+    def _mechanism(self) -> Any:
+        return self.mechanism.mechanism if isinstance(self.mechanism, Loaded) else self.mechanism
+
+    def call(self, x: Any, rng: np.random.Generator) -> Any:
+        """One call of the code, unwatched; an exception of its own is raised."""
+        output = awaited(self._mechanism.sample(x, 1, rng))[0]
+        if isinstance(output, Failure):
+            raise RunError(output.kind, output.said) if output.error is None else output.error
+        return output
+
+    def begin_again(self, seed: int) -> None:
+        """Make the following runs as if there had been none before, with this seed."""
+        self.seed, self.runs, self.drawn, self.most_draws, self.first_draws = seed, 0, {}, 10**9, ()
+
+    def remember(self, x: Any, run: Run) -> None:
+        """Record how often a run of x drew, and what was drawn first."""
+        draws = len(run.draws)
+        self.first_draws = self.first_draws or tuple(run.draws)
+        first, most = self.drawn.get(repr(x), (draws, -2))
+        self.drawn[repr(x)] = (first, -1 if most == -2 else max(most, draws))

@@ -1,0 +1,1 @@
+"""Canaries, membership, and audits of a training run."""

@@ -1,0 +1,143 @@
+"""Relations between numbers: which are found, that chance seldom gives one, and that single audits find them."""
+
+import datetime as times
+import math
+
+import numpy as np
+import pytest
+
+import dpassay
+from dpassay.audit.outputs.leaf_views import View
+from dpassay.audit.outputs.outputs import read
+from dpassay.audit.outputs.relations import related_numbers, related_outputs
+
+RUNS = 256  # of each input
+RNG = np.random.default_rng
+
+
+def found(make, width):
+    """Relations of columns that `make` gives for 0 and for 1."""
+    paths = [f"output[{j}]" for j in range(width)] if width > 1 else ["output"]
+    return related_numbers([make(x, RNG(x)).reshape(RUNS, width) for x in (0, 1)], paths)
+
+
+@pytest.mark.parametrize("modulus", [2, 3, 7, 10])
+def test_residues_of_an_integer(modulus):
+    views = found(lambda x, rng: modulus * rng.integers(-(10**6), 10**6, RUNS) + x, 1)
+    assert math.lcm(int(views[0].modulus), modulus) == modulus  # or a divisor, which shows as much: 10r + 1 is odd
+    assert views[0].paths == ("output",)
+
+
+def test_residues_of_sums_and_differences_of_all_pairs():
+    def make(x, rng):
+        rows = rng.integers(0, 999, size=(RUNS, 12))
+        rows[:, 10] = rows[:, 3] + 5 * rng.integers(0, 200, RUNS) + x
+        return rows
+
+    best = found(make, 12)[0]
+    assert (best.look, set(best.paths), best.modulus) == ("difference", {"output[3]", "output[10]"}, 5)
+
+
+def test_the_parity_of_any_three():
+    def make(x, rng):
+        bits = rng.integers(0, 2, size=(RUNS, 20))
+        bits[:, 17] = (bits[:, 4] + bits[:, 9] + x) % 2
+        return bits
+
+    assert found(make, 20) == [View("sum", ("output[4]", "output[9]", "output[17]"), modulus=2.0)]
+
+
+def test_the_sum_of_all_integers():
+    def make(x, rng):
+        rows = rng.integers(0, 256, size=(RUNS, 16))
+        rows[:, 15] += (rows.sum(axis=1) + x) % 2
+        return rows
+
+    best = found(make, 16)[0]
+    assert (best.look, len(best.paths), best.modulus) == ("sum", 16, 2)
+
+
+def test_digits_after_the_point():
+    """Of numbers with three digits after the point, and of such plus half a unit of the last."""
+    best = found(lambda x, rng: np.round(rng.laplace(0, 10, RUNS), 3) + 0.0005 * x, 1)[0]
+    assert best == View("numbers", ("output",), modulus=0.001)
+    shown = [np.unique(best.of(read(np.round(RNG(1).laplace(0, 10, RUNS), 3) + shift)).numbers) for shift in (0, 5e-4)]
+    assert [values.tolist() for values in shown] == [[0.0], [0.0005]]
+
+
+def test_correlations_of_all_pairs():
+    def correlated(x, rng):
+        rows = rng.normal(size=(RUNS, 50))
+        rows[:, 41] = rows[:, 3] if x else rows[:, 41]
+        return rows
+
+    def shifted(x, rng):
+        rows = 100 * rng.normal(size=(RUNS, 50))
+        rows[:, 41] = x - rows[:, 3]
+        return rows
+
+    assert found(correlated, 50)[0] == View("numbers", ("output[3]", "output[41]"))
+    assert found(shifted, 50)[0] == View("sum", ("output[3]", "output[41]"))
+
+
+def test_chance_seldom_gives_a_relation():
+    """Each sort exceeds its limit with probability about e^−5 = 0.007: three sorts, 100 tries, 2 expected."""
+    seen = 0
+    for seed in range(100):
+        rng = RNG(seed)
+        columns = np.column_stack([rng.integers(0, 99, (2 * RUNS, 5)), rng.normal(size=(2 * RUNS, 5))])
+        seen += bool(related_numbers([columns[:RUNS], columns[RUNS:]], [f"output[{j}]" for j in range(10)]))
+    assert seen <= 10
+
+
+def test_repeated_words_and_the_sum_of_characters():
+    words = [[f"w{i}" for i in RNG(k).choice(500, 8, replace=False)] for k in range(2 * RUNS)]
+    once, twice = words[:RUNS], [[*row[:-1], row[0]] for row in words[RUNS:]]
+    assert related_outputs([read([" ".join(row) for row in rows]) for rows in (once, twice)])[0].look == "repeats"
+    even = ["".join(chr(97 + c) for c in (*row, row.sum() % 2)) for row in RNG(0).integers(0, 25, (2 * RUNS, 9))]
+    odd = [text[:-1] + chr(ord(text[-1]) ^ 3) for text in even[RUNS:]]  # a and b, whose codes are 97 and 98
+    best = related_outputs([read(even[:RUNS]), read(odd)])
+    assert best == [View("code points", ("output",), modulus=2.0)]
+
+
+def equal_pair(x, rng):
+    row = rng.normal(size=8)
+    row[rng.integers(4)] = row[4 + rng.integers(4)] if x else 0.5
+    return row.tolist()
+
+
+def seconds(x, rng):
+    return times.datetime(2024, 1, 1) + times.timedelta(seconds=2 * int(rng.integers(10**6)) + x)
+
+
+def negative_zero(x, rng):
+    return max(0.0, rng.laplace()) or (-0.0 if x else 0.0)
+
+
+def one_bit(x, rng):
+    bits = np.array([rng.laplace()]).view(np.uint64)
+    return float(((bits & ~np.uint64(1 << 20)) | np.uint64(x << 20)).view(np.float64)[0])
+
+
+@pytest.mark.parametrize(
+    ("subject", "words", "options"),
+    [
+        (lambda x, rng: int(2 * rng.integers(10**6)) + x, "output % 2", {}),
+        (equal_pair, "repeat another", {}),
+        (seconds, "output.second % 2", {}),
+        (negative_zero, "−0.0", {}),
+        (one_bit, "bit 20 of the mantissa", {"bits": True}),
+    ],
+    ids=["parity", "equal pair", "seconds", "negative zero", "one bit"],
+)
+def test_a_total_leak_that_no_number_shows_is_refuted_and_named(subject, words, options):
+    verdict = dpassay.audit(subject, [(0, 1)], epsilon=1, runs=1000, seed=0, until_refuted=True, **options)
+    assert verdict.refuted
+    assert words in verdict.sampled.witness.event
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150, 1e300])
+def test_numbers_of_any_size_are_taken(scale):
+    with np.errstate(all="raise", under="ignore"):
+        related_numbers([scale * RNG(x).normal(size=(RUNS, 4)) for x in (0, 1)], [f"output[{j}]" for j in range(4)])
