@@ -50,7 +50,7 @@ _HOMES = {
     "evidence.verdict": ("Open", "Proven", "Refuted", "Verdict"),
     "evidence.verifier": ("verify",),
     "exact.composition": ("compose",),
-    "exact.privacy_loss": ("PrivacyLoss",),
+    "exact.pld.privacy_loss": ("PrivacyLoss",),
     "pipeline.mechanism": ("Mechanism",),
     "pipeline.parser": ("parse",),
     "pipeline.pipeline": ("Pipeline",),

@@ -9,8 +9,8 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "src" / "dpassay"
 MOST_LINES, MOST_OF_A_FUNCTION, MOST_ENTRIES = 500, 55, 14
 TESTS = Path(__file__).parents[1]
-# The list of all packages, and a folder with a record for each mechanism, which nobody reads as a table of contents.
-LISTS = {PACKAGE, PACKAGE / "packages" / "records", TESTS / "support"}
+# The list of all packages and that of their tests, records by mechanism, and what tests share: looked up by name.
+LISTS = {PACKAGE, TESTS / "unit", PACKAGE / "packages" / "records", TESTS / "support"}
 FOLDERS = [PACKAGE, TESTS, *(path for top in (PACKAGE, TESTS) for path in sorted(top.rglob("*")) if path.is_dir())]
 
 

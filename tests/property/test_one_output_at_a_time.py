@@ -20,16 +20,16 @@ from hypothesis import strategies as st
 from dpassay.audit.distinguishers import fit_all
 from dpassay.audit.distinguishers.base import KINDS
 from dpassay.audit.distinguishers.boosted_tables import BoostedTables
+from dpassay.audit.distinguishers.combined.encoded import Encoded, Encoder
+from dpassay.audit.distinguishers.combined.guarded import Guarded
+from dpassay.audit.distinguishers.combined.on_leaves import OnLeaves
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
-from dpassay.audit.distinguishers.encoded import Encoded, Encoder
 from dpassay.audit.distinguishers.exclusive import Exclusive
 from dpassay.audit.distinguishers.frequencies import Frequencies
-from dpassay.audit.distinguishers.guarded import Guarded
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.distinguishers.logistic_regression import LogisticRegression
 from dpassay.audit.distinguishers.naive_bayes import NaiveBayes
 from dpassay.audit.distinguishers.nearest_input import NearestInput
-from dpassay.audit.distinguishers.on_leaves import OnLeaves
 from dpassay.audit.distinguishers.own_likelihood import OwnLikelihood
 from dpassay.audit.distinguishers.shared_words import SharedWords
 from dpassay.audit.distinguishers.statistic import NEARER, NEARER_STEPS, SUMMARIES, Statistic

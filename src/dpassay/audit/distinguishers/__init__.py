@@ -12,13 +12,13 @@ from typing import Any
 
 from dpassay.audit.distinguishers.base import KINDS, Bits, Distinguisher, TrainingSet
 from dpassay.audit.distinguishers.boosted_tables import BoostedTables
+from dpassay.audit.distinguishers.combined.guarded import Guarded
+from dpassay.audit.distinguishers.combined.on_leaves import OnLeaves
 from dpassay.audit.distinguishers.frequencies import Frequencies
-from dpassay.audit.distinguishers.guarded import Guarded
-from dpassay.audit.distinguishers.on_leaves import OnLeaves
 from dpassay.audit.outputs.outputs import Outputs
 
-for module in pkgutil.iter_modules(__path__):
-    import_module(f"{__name__}.{module.name}")
+for module in pkgutil.walk_packages(__path__, f"{__name__}."):
+    import_module(module.name)
 
 
 def fit_all(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpassay.audit.distinguishers.base import Distinguisher
-from dpassay.audit.distinguishers.encoded import Encoded, Encoder
+from dpassay.audit.distinguishers.combined.encoded import Encoded, Encoder
 from dpassay.audit.distinguishers.own_likelihood import OwnLikelihood
 from dpassay.audit.mechanisms.python_objects import TorchModule, Transformer, awaited
 from dpassay.audit.mechanisms.seeding import Seeded

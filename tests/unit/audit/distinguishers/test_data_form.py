@@ -13,8 +13,8 @@ import pytest
 from dpassay.audit.distinguishers import fit_all
 from dpassay.audit.distinguishers.base import KINDS, Distinguisher, array
 from dpassay.audit.distinguishers.boosted_tables import BoostedTables
+from dpassay.audit.distinguishers.combined.encoded import Encoded, Encoder
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
-from dpassay.audit.distinguishers.encoded import Encoded, Encoder
 from dpassay.audit.distinguishers.frequencies import Frequencies
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.distinguishers.logistic_regression import LogisticRegression

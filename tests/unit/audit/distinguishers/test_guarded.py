@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from dpassay.audit.distinguishers import fit_all
+from dpassay.audit.distinguishers.combined.guarded import ONE_SIDED, Guarded
 from dpassay.audit.distinguishers.frequencies import ANOMALIES, Frequencies
-from dpassay.audit.distinguishers.guarded import ONE_SIDED, Guarded
 from dpassay.audit.distinguishers.statistic import Statistic
 from dpassay.audit.outputs.outputs import read
 

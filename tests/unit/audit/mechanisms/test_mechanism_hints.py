@@ -12,7 +12,7 @@ import pytest
 
 from dpassay import audit
 from dpassay.audit.distinguishers.base import TrainingSet
-from dpassay.audit.distinguishers.encoded import Encoded
+from dpassay.audit.distinguishers.combined.encoded import Encoded
 from dpassay.audit.mechanisms.mechanism_hints import offered
 from dpassay.audit.mechanisms.seeding import seed_all
 from dpassay.audit.mechanisms.targets import as_mechanism, load_python

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from dpassay import audit
+from dpassay.audit.distinguishers.combined.guarded import Guarded
 from dpassay.audit.distinguishers.frequencies import Frequencies
-from dpassay.audit.distinguishers.guarded import Guarded
 from dpassay.audit.distinguishers.statistic import Statistic
 from dpassay.audit.outputs.leaves import leaves_of
 from dpassay.audit.outputs.outputs import read

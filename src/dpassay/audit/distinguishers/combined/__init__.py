@@ -1,0 +1,1 @@
+"""Distinguishers that are made of others."""
