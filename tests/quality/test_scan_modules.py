@@ -7,6 +7,11 @@ from dpassay.scan.rules import RULES
 from dpassay.scan.scanning import check_modules
 from dpassay.scan.sources import Skipped, Source, parse
 from scan_modules import RIGHT, WRONG
+from scan_packages import RIGHT as RIGHT_STYLES
+from scan_packages import WRONG as WRONG_STYLES
+
+ALL_WRONG = {**WRONG, **{f"styles-{name}": one for name, one in WRONG_STYLES.items()}}
+ALL_RIGHT = {**RIGHT, **{f"styles-{name}": one for name, one in RIGHT_STYLES.items()}}
 
 
 def findings_of(code: str) -> list[Finding]:
@@ -30,13 +35,13 @@ def test_each_rule_finds_its_wrong_example_and_leaves_the_right_one_alone(rule: 
     assert not alarms(RULES[rule].right)
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("name", ALL_WRONG)
 def test_wrong_modules_are_found_at_their_line(name: str) -> None:
-    rule, code = WRONG[name]
+    rule, code = ALL_WRONG[name]
     line = next(i for i, text in enumerate(code.splitlines(), 1) if text.endswith("# here"))
     assert (rule, line) in {(one.rule, one.place.line) for one in findings_of(code)}
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", ALL_RIGHT)
 def test_right_modules_give_no_alarm(name: str) -> None:
-    assert not alarms(RIGHT[name])
+    assert not alarms(ALL_RIGHT[name])

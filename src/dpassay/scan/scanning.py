@@ -107,7 +107,8 @@ def read_function(index: Index, function: Function) -> tuple[Mechanism | None, l
     check_slips(context)
     uses = [one for one in context.uses() if one.other is not None and (context.calibrated(one) or protects(one))]
     chosen = [one for one in log.draws if one.law in ("choice", "uniform", "geometric", "gumbel")]
-    local = context.private and "epsilon" in context.roles and bool(chosen)
+    chosen += [one for one in log.draws if one.library.startswith("opendp.")]  # a measurement is a whole mechanism
+    local = context.private and bool(context.roles & {"epsilon", "sensitivity"}) and bool(chosen)
     if not uses and not local:
         return None, context.found
     if uses:

@@ -6,10 +6,12 @@ import ast
 from collections.abc import Callable
 from dataclasses import replace
 
-from dpassay.scan.reading.terms import Term
+from dpassay.scan.reading.terms import Term, opaque
 from dpassay.scan.reading.values import (
     ARRAY,
+    BY_DATA,
     CLIPPED,
+    COLUMN,
     CONSTANT,
     COUNT,
     INPUT,
@@ -23,6 +25,7 @@ from dpassay.scan.reading.values import (
     OF_NORM,
     OF_NORM1,
     RAW,
+    RESCALED,
     SCALAR,
     SHAPES,
     STAT,
@@ -64,10 +67,14 @@ def multiplied(a: Value, b: Value, divide: bool = False) -> Value:
         keep |= {CLIPPED, NORM1, NORM2}
     made = combined([a, b], terms, keep)
     for norm, clipped in ((OF_NORM, NORM2), (OF_NORM1, NORM1)):
-        if (RAW in a.marks and norm in b.marks and norm not in a.marks) or (
-            not divide and RAW in b.marks and norm in a.marks and norm not in b.marks
+        if (a.has(RAW, NOISY) and norm in b.marks and norm not in a.marks) or (
+            not divide and b.has(RAW, NOISY) and norm in a.marks and norm not in b.marks
         ):
             made = made.marked(clipped, without=frozenset({norm, STAT}))
+    if divide and RAW in a.marks and STAT in b.marks and SCALAR not in a.marks and not b.has(OF_NORM, OF_NORM1):
+        made = made.marked(BY_DATA)
+    if divide and CLIPPED in a.marks and b.names & {"bound", "clip", "sensitivity"}:
+        made = made.marked(RESCALED)
     if divide and SUM in a.marks and _counts(b):
         return made.marked(MEAN)
     return made.marked(*_shape(a, b), without=SHAPES)
@@ -79,6 +86,8 @@ def _counts(value: Value) -> bool:
 
 def _rescaled(a: Value, b: Value, terms: tuple[Term, ...]) -> Value:
     noise, factor = (a, b) if is_noise(a) else (b, a)
+    if is_noise(factor) and a.draws == b.draws:  # noise over its own norm is a direction
+        return replace(a, terms=(Term(),), law="formula", scale_marks=frozenset())
     if is_noise(factor):
         law = noise.law if noise.law == factor.law else "formula"
         law = TWO_SIDED.get(noise.law, TWO_SIDED.get(factor.law, law))
@@ -95,14 +104,24 @@ def _rescaled(a: Value, b: Value, terms: tuple[Term, ...]) -> Value:
 
 
 def _shape(a: Value, b: Value) -> frozenset[str]:
-    if ARRAY in a.marks or ARRAY in b.marks:
-        return frozenset({ARRAY})
+    for shape in (ARRAY, COLUMN):
+        if shape in a.marks or shape in b.marks:
+            return frozenset({shape})
     return frozenset({SCALAR}) if SCALAR in a.marks and SCALAR in b.marks else frozenset()
+
+
+def _sum(one: Term, other: Term, sign: float, same: bool) -> Term:
+    """A sum or difference. Two quantities with one role are not the same: two bounds differ by a width."""
+    if one.powers != other.powers or one.constant or same:
+        return one.plus(other, sign)
+    if sign < 0 and one.coefficient == other.coefficient and one.powers == (("bound", 1.0),):
+        return one
+    return opaque(f"({one} {'+' if sign > 0 else '-'} {other})", one.names | other.names)
 
 
 def added(a: Value, b: Value, sign: float) -> tuple[Value, str]:
     """A sum or difference, and what happened: "use" (noise meets a value), "mixed" (data meets it again), or ""."""
-    terms = paired(a, b, lambda one, other: one.plus(other, sign))
+    terms = paired(a, b, lambda one, other: _sum(one, other, sign, a.leaves == b.leaves))
     if is_noise(a) and is_noise(b):
         law = TWO_SIDED.get(a.law, a.law) if sign < 0 else a.law
         return replace(a, law=law, draws=a.draws | b.draws, leaves=a.leaves | b.leaves), ""

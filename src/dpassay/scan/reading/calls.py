@@ -9,6 +9,7 @@ from dpassay.scan.reading.arithmetic import is_noise, multiplied, raised
 from dpassay.scan.reading.terms import Term, function, named
 from dpassay.scan.reading.values import (
     ARRAY,
+    BY_DATA,
     CHOSEN,
     CLIPPED,
     CONSTANT,
@@ -19,6 +20,8 @@ from dpassay.scan.reading.values import (
     MEAN,
     NOISE,
     NOISY,
+    OF_NORM,
+    OF_NORM1,
     ONE_SIDED,
     RAW,
     SCALAR,
@@ -239,6 +242,11 @@ def function_of(name: str, args: list[Value], owner: Value | None) -> Value:
     last = name.rpartition(".")[2]
     given = ([owner] if owner is not None else []) + args
     first = given[0] if given else Value()
+    if last in ("zip", "enumerate") and owner is None:
+        return replace(combined(given), items=tuple(given))
+    if last in ("reindex", "get", "most_common") and DISTINCT in first.marks:
+        kept = last == "most_common" or not args or args[0].has(DISTINCT)  # by given keys, or by those of the data
+        return first.marked(without=SHAPES | (frozenset() if kept else frozenset({DISTINCT})))
     if last in MATHEMATICS:
         return MATHEMATICS[last](first, given)
     if last in SAME:
@@ -292,7 +300,8 @@ def _size(first: Value) -> Value:
 def _statistic(first: Value, mark: str) -> Value:
     if is_noise(first):
         return replace(first, terms=(), law="formula")
-    made = combined([first], keep=frozenset({CLIPPED})).marked(SCALAR, without=SHAPES)
+    made = combined([first], keep=frozenset({CLIPPED}))
+    made = made.marked(SCALAR, without=SHAPES | {OF_NORM, OF_NORM1, BY_DATA})
     if INDICATOR in first.marks and mark == SUM:
         return made.marked(COUNT, without=frozenset({INDICATOR})) if RAW in made.marks else made
     return made.marked(mark) if RAW in made.marks else made
@@ -302,9 +311,14 @@ def _larger(last: str, given: list[Value]) -> Value:
     """max(a, b): one of them; a bound if one is a constant or a parameter."""
     if any(is_noise(one) for one in given):
         return combined(given).marked(NOISE)
+    alike = all(one.terms and one.terms[0].powers and not one.has(RAW) for one in given)
+    if alike and len({one.terms[0].powers for one in given}) == 1:
+        return combined(given, given[0].terms)  # the larger of two quantities of one kind
     known = [one for one in given if one.constant is None]
     if len(known) == 1 and known[0].terms and not known[0].has(RAW):
         return replace(known[0], terms=known[0].terms)  # max(1, n): the quantity, floored
+    if len(given) == 2 and last in ("min", "minimum") and given[1].names & {"clip", "bound"} and not given[1].has(RAW):
+        return combined(given, keep=frozenset({COUNT, SUM, MEAN})).marked(*(given[0].marks & SHAPES), CLIPPED)
     return combined(given)
 
 

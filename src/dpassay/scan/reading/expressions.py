@@ -16,11 +16,16 @@ from dpassay.scan.reading.values import (
     CONSTANT,
     COUNT,
     DISTINCT,
+    GENERATOR,
     INDICATOR,
     INPUT,
     NOISE,
     NOISY,
+    NORM1,
+    NORM2,
     OF_DATA,
+    OF_NORM,
+    OF_NORM1,
     RAW,
     SHAPES,
     SIZE,
@@ -92,6 +97,11 @@ class Expressions:
         if isinstance(refers, dict) and node.attr in refers:
             found: Value = refers[node.attr]
             return found
+        if isinstance(refers, dict) and isinstance(refers.get("«class»"), Class):
+            owner = refers["«class»"]
+            method = self.index.method(owner, node.attr)
+            if method is not None and "property" in method.decorators and len(self.chain) < DEEPEST:
+                return self.call_own(method, [Value(refers="self")], {}, refers, owner)
         if isinstance(refers, Module | Class) or (isinstance(refers, str) and refers not in ("self", "required")):
             name = dotted(node)
             found_there = self.index._member(refers, node.attr, 0)
@@ -159,8 +169,11 @@ class Expressions:
 
     def of_ifexp(self, node: ast.IfExp, frame: Frame) -> Value:
         """One of two values."""
-        self.value(node.test, frame)
-        return joined([self.value(node.body, frame), self.value(node.orelse, frame)])
+        test = self.value(node.test, frame)
+        arms = [self.value(node.body, frame), self.value(node.orelse, frame)]
+        if not test.has(OF_NORM, OF_NORM1):
+            return joined(arms)
+        return joined(arms).marked(*({NORM1, NORM2} & (arms[0].marks | arms[1].marks)))  # x if norm < c else x*c/norm
 
     def of_boolop(self, node: ast.BoolOp, frame: Frame) -> Value:
         """`a or b` gives one of them."""
@@ -203,7 +216,9 @@ class Expressions:
         if SIZE in base.marks and base.terms and not isinstance(at, ast.Slice):
             first = isinstance(at, ast.Constant) and at.value == 0
             return base if first else Value(of_role("dimension", "shape").terms, leaves=base.leaves)
-        self.value(at, frame)
+        index = self.value(at, frame)
+        if NOISY in index.marks and RAW not in index.marks:
+            return replace(combined([index]), leaves=index.leaves | base.leaves).marked(without=SHAPES)
         if isinstance(at, ast.Constant) and at.value in ("count", "counts", "n") and base.has(RAW):
             return combined([base]).marked(COUNT)
         kept = base.marks - ({INPUT, CONSTANT} if RAW in base.marks else {CONSTANT})
@@ -227,6 +242,8 @@ class Expressions:
             made = combined([self.value(node.key, inner), self.value(node.value, inner)])
         else:
             made = self.value(node.elt, inner)
+            if CONSTANT in made.marks and over.has(RAW, INPUT):  # sum(1 for record in data if …) counts records
+                made = combined([made, over, *conditions]).marked(INDICATOR, without=frozenset({DISTINCT}))
         self.loops = loops
         if isinstance(node, ast.SetComp) and RAW in made.marks:
             made = made.marked(DISTINCT)
@@ -259,9 +276,13 @@ class Expressions:
         """One item of what a loop runs over."""
         if isinstance(node, ast.Call) and dotted(node.func) in ("range", "tqdm.trange", "trange"):
             return Value()
+        if isinstance(node, ast.Call) and dotted(node.func) in ("zip", "enumerate") and over.items:
+            sides = tuple(self.item(one, ast.Name("_")) for one in over.items)
+            return replace(over, items=sides if dotted(node.func) == "zip" else (Value(), *sides), refers=None)
         if over.items is not None and over.items:
             return joined(list(over.items))
-        return replace(over, marks=over.marks - SHAPES - {INPUT, CONSTANT}, items=None, refers=None)
+        lost = SHAPES | ({INPUT} if GENERATOR in over.marks else {INPUT, CONSTANT})  # a part of a fixed key is fixed
+        return replace(over, marks=over.marks - lost, items=None, refers=None)
 
 
 def _deep(value: Value) -> bool:

@@ -13,6 +13,8 @@ from dpassay.scan.reading.libraries import CALIBRATED, GENERATORS, GLOBAL_SEEDS,
 from dpassay.scan.reading.names import is_generator
 from dpassay.scan.reading.values import (
     ARRAY,
+    BY_DATA,
+    COLUMN,
     CONSTANT,
     COUNT,
     DISTINCT,
@@ -20,6 +22,8 @@ from dpassay.scan.reading.values import (
     INPUT,
     NOISE,
     NOISY,
+    NORM1,
+    NORM2,
     NOTHING,
     OF_DATA,
     OF_NORM,
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
     from dpassay.scan.reading.frames import Frame
 
 DEEPEST = 4
+DRAWN_SHAPES = {"array": {ARRAY}, "like": {ARRAY}, "column": {COLUMN}, "one": {SCALAR}}
 MOST_OF_CALLED = 80  # statements of a function that is followed
 MOST_OF_OTHERS = 14  # the same where it draws nothing
 
@@ -110,6 +115,8 @@ class Following(Expressions):
         if isinstance(base.refers, Draw) and name in ("sample", "rsample", "rvs", "sample_n"):
             return self.draw_again(node, base, args, words, frame)
         certain = GENERATOR in base.marks or (not base.has(RAW, NOISY) and is_generator(dotted(func.value)))
+        if name in ("manual_seed", "seed") and GENERATOR in base.marks and args:
+            return self.reseeded(node, func, base, args[0], frame)
         how = drawn_by(name, certain) if GENERATOR in base.marks or not base.has(RAW, NOISE, NOISY) else None
         if how is not None:
             return self.draw(how, f"generator.{name}", node, args, words, frame, base)
@@ -132,7 +139,7 @@ class Following(Expressions):
             )
             return NOTHING
         made = function_of(name, [*args, *words.values()], base)
-        if made.has(RAW):
+        if made.has(RAW, NOISY):
             made = made.marked(*_norm(name, [base, *args], words))
         if name in ("size", "count") and "groupby" in ast.unparse(func.value) and base.has(RAW):
             made = combined([base]).marked(COUNT, DISTINCT)
@@ -150,10 +157,11 @@ class Following(Expressions):
                 combined([*args, *words.values()]), refers=how, items=(*args, *words.values()), text=_words(words)
             )
         if how is not None:
-            state = words.get(
-                "random_state", words.get("key", args[0] if name.startswith("jax.") and args else NOTHING)
-            )
+            first = args[0] if name.startswith("jax.") and args else NOTHING
+            state = next((words[one] for one in ("random_state", "generator", "key") if one in words), first)
             return self.draw(how, name, node, args, words, frame, state)
+        if name in ("jax.random.split", "jax.random.clone") and args:
+            return args[0].marked(ARRAY, without=SHAPES)
         if name in GLOBAL_SEEDS:
             seed = args[0] if args else words.get("seed", NOTHING)
             self.log.seeds.append(Seeded(self.where(node, frame), name, seed, True))  # type: ignore[attr-defined]
@@ -178,9 +186,13 @@ class Following(Expressions):
             return self.operation(ast.Add() if last == "add" else ast.Sub(), args[0], args[1], node, frame)
         if last in ("where", "select") and len(args) == 3:
             return joined(args[1:])
+        if name.startswith("sklearn.preprocessing."):
+            if last != "fit_transform" or not args:
+                return Value(refers=name)
+            return combined([args[0]]).marked(ARRAY, *((BY_DATA,) if _scales_by_data(name) else ()))
         self.clipping(last, node, args, words, frame)
         made = function_of(name, [*args, *(one for key, one in words.items() if key not in ("axis", "dtype"))], None)
-        return made.marked(*_norm(last, args, words)) if made.has(RAW) else made
+        return made.marked(*_norm(last, args, words)) if made.has(RAW, NOISY) else made
 
     def generator(self, name: str, node: ast.Call, args: list[Value], words: dict[str, Value], frame: Frame) -> Value:
         """A generator with its seed."""
@@ -193,6 +205,19 @@ class Following(Expressions):
         return Value(
             seed.terms, seed.marks | {GENERATOR}, leaves=seed.leaves, place=place, refers=seed.refers, text=name
         )
+
+    def reseeded(self, node: ast.Call, func: ast.Attribute, base: Value, seed: Value, frame: Frame) -> Value:
+        """generator.manual_seed(seed), which gives the generator back."""
+        place = Place(frame.module.file, node.lineno)
+        made = replace(base, terms=seed.terms, marks=seed.marks | {GENERATOR}, place=place, refers=seed.refers)
+        made = replace(made, leaves=seed.leaves)
+        self.log.seeds.append(Seeded(self.where(node, frame), base.text, seed, False))  # type: ignore[attr-defined]
+        holder = func.value
+        if isinstance(holder, ast.Name) and holder.id in frame.names:
+            frame.names[holder.id] = made
+        elif isinstance(holder, ast.Attribute) and dotted(holder.value) == "self" and frame.attributes is not None:
+            frame.attributes[holder.attr] = made
+        return made
 
     def draw_again(
         self, node: ast.Call, base: Value, args: list[Value], words: dict[str, Value], frame: Frame
@@ -237,12 +262,14 @@ class Following(Expressions):
             inverted = [one.power(-1) if one.coefficient else None for one in scale.terms]
             scale = replace(scale, terms=tuple(one for one in inverted if one is not None))
         centre = _argument(args, words, how.centre, how.centre_words, of_number(0.0))
+        if how.law == "choice" and how.centre < 0:
+            centre = args[0] if args else words.get("a", NOTHING)
         shape = _shape(how, args, words, scale, centre, into)
         where = self.where(node, frame)  # type: ignore[attr-defined]
         text = ast.unparse(node)[:120]
         event = Drawn(len(self.log.draws), where, how.law, library, scale, centre, shape, generator, text)
         self.log.draws.append(event)
-        marks = {NOISE, *({ARRAY} if shape in ("array", "like") else {SCALAR} if shape == "one" else ())}
+        marks = {NOISE, *DRAWN_SHAPES.get(shape, ())}
         if "multivariate" in library:
             scale = replace(scale, terms=tuple(t for t in (one.power(0.5) for one in scale.terms) if t is not None))
         noise = Value(
@@ -268,6 +295,10 @@ class Following(Expressions):
             if bounds:
                 bound = joined([bounds[-1]]) if len(bounds) == 1 else replace(combined(bounds), terms=bounds[-1].terms)
                 self._note_clip(node, "box", bound, args[0], frame)
+        elif name in ("minimum", "min") and len(args) == 2:
+            value, bound = args if args[0].has(RAW, NOISY) else (args[1], args[0])
+            if value.has(RAW, NOISY) and not bound.has(RAW) and bound.names & {"clip", "bound"}:
+                self._note_clip(node, "box", bound, value, frame)
         elif name.startswith("histogram") and args and ("bins" in words or "range" in words):
             bound = combined([words[one] for one in ("bins", "range") if one in words])
             if bound.has(STAT):
@@ -355,15 +386,35 @@ def _shape(how: Draw, args: list[Value], words: dict[str, Value], scale: Value, 
     if how.variadic:
         if not args or (len(args) == 1 and args[0].constant == 1 and "size" not in words):
             return "one"
-        return "array"
+        sides = args[0].items if len(args) == 1 and args[0].items else tuple(args)
+        return "column" if _is_column(sides) else "array"
     if size is NOTHING:
         return "one" if not (scale.has(ARRAY) or centre.has(ARRAY)) else "array"
     if size.constant == 1 or (size.items is not None and all(one.constant == 1 for one in size.items)):
         return "one"
+    if _is_column(size.items or ()):
+        return "column"
     return "array" if size.terms or size.marks or size.items is not None else "unknown"
 
 
+def _scales_by_data(method: str) -> bool:
+    """Whether a transformer of scikit-learn takes extremes or deviations from what it is fitted to."""
+    scaler = method.rpartition(".")[0]
+    return scaler.endswith(("Scaler", "QuantileTransformer", "PowerTransformer", "KBinsDiscretizer"))
+
+
+def _is_column(sides: tuple[Value, ...]) -> bool:
+    """Whether a shape is (n, 1): a number for each row, the same for all its coordinates."""
+    return len(sides) >= 2 and sides[-1].constant == 1 and any(one.constant != 1 for one in sides)
+
+
 def _norm(last: str, args: list[Value], words: dict[str, Value]) -> tuple[str, ...]:
+    """What a call makes of a norm: the norm of a value, or a value scaled to norm 1."""
+    if last == "normalize" and "norm" not in words:
+        power = words.get("p", args[1] if len(args) > 1 else NOTHING)
+        return (NORM1,) if power.constant == 1 else (NORM2,) if power is NOTHING or power.constant == 2 else ()
+    if last == "normalize":
+        return {"l1": (NORM1,), "l2": (NORM2,)}.get(words["norm"].text, ())
     if last not in ("norm", "vector_norm"):
         return ()
     order = words.get("ord", words.get("p", args[1] if len(args) > 1 else NOTHING))

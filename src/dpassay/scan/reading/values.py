@@ -29,9 +29,12 @@ ONE_SIDED = "one-sided"
 CLIPPED = "clipped"  # bounded by something that is not taken from the data
 NORM1, NORM2 = "l1", "l2"  # clipped in this norm
 OF_NORM, OF_NORM1 = "norm-l2", "norm-l1"  # computed from this norm of the data
+BY_DATA = "by data"  # divided by an extreme or a deviation of the data
+RESCALED = "rescaled"  # divided by its bound
+COLUMN = "column"  # of shape (n, 1): one number for all coordinates
 INDICATOR = "indicator"  # the outcome of a comparison
 GENERATOR = "generator"
-SHAPES = frozenset({ARRAY, SCALAR})
+SHAPES = frozenset({ARRAY, SCALAR, COLUMN})
 OF_DATA = frozenset({RAW, INPUT, STAT, DISTINCT, SIZE, COUNT, SUM, MEAN})
 MOST_TERMS = 4
 
@@ -180,7 +183,7 @@ class Drawn:
     library: str
     scale: Value
     centre: Value
-    shape: str  # "one" number, "array", "like" an array, or "unknown"
+    shape: str  # "one" number, "column", "array", "like" an array, or "unknown"
     generator: Value
     text: str
 

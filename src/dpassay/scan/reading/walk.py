@@ -9,7 +9,7 @@ from dataclasses import replace
 from dpassay.scan.reading.arithmetic import is_noise, operated
 from dpassay.scan.reading.following import Following
 from dpassay.scan.reading.frames import Frame, is_plain, loaded, merged, returns, shape_of, tiny, warns
-from dpassay.scan.reading.index import Class, Function, Index, Module
+from dpassay.scan.reading.index import Class, Function, Index, Module, dotted
 from dpassay.scan.reading.names import is_configuration, is_data, role_of
 from dpassay.scan.reading.values import (
     CONSTANT,
@@ -21,7 +21,9 @@ from dpassay.scan.reading.values import (
     NOTHING,
     OF_DATA,
     OF_NORM,
+    OF_NORM1,
     RAW,
+    Clipped,
     Log,
     Loop,
     Mixed,
@@ -80,6 +82,9 @@ class Walk(Following):
             drawn = self.at_definition(default, function.module)
             if is_noise(drawn):
                 return drawn
+        kind = self.index.resolve(function.module, dotted(arg.annotation)) if arg.annotation is not None else ""
+        if isinstance(kind, Class) and not is_data(name) and len(self.chain) < DEEPEST:
+            return Value(leaves=frozenset({name}), refers={**self.built(kind), "«class»": kind})
         if is_data(name) or (not is_configuration(name) and default is None and not is_plain(written)):
             made = Value(marks=shape | {RAW, INPUT}, leaves=frozenset({name}))
             return made if not role else replace(made, terms=of_role(role, name).terms)
@@ -208,7 +213,9 @@ class Walk(Following):
         if isinstance(container, ast.Name):
             old = frame.names.get(container.id, NOTHING)
             keep = value.marks | (old.marks - {INPUT, CONSTANT})
-            frame.names[container.id] = replace(old, marks=keep, draws=old.draws | value.draws, terms=(), items=None)
+            law = "formula" if NOISE in old.marks else old.law
+            draws = old.draws | value.draws
+            frame.names[container.id] = replace(old, marks=keep, draws=draws, terms=(), items=None, law=law)
         elif isinstance(container, ast.Attribute | ast.Subscript):
             self.value(container, frame)
 
@@ -355,6 +362,11 @@ class Walk(Following):
             event = Used(self.where(node, frame), noise, other, made)
             self.log.uses.append(event)
             self.log.order.append(event)
+        elif made.has(NORM1, NORM2) and not a.has(NORM1, NORM2) and not b.has(NORM1, NORM2):
+            value, factor = (a, b) if a.has(RAW, "noisy") and not a.has(OF_NORM, OF_NORM1) else (b, a)
+            clip = Clipped(self.where(node, frame), "own", factor, value)
+            self.log.clips.append(clip)
+            self.log.order.append(clip)
         elif happened == "mixed":
             noisy, raw = (a, b) if RAW not in a.marks and "noisy" in a.marks else (b, a)
             self.log.mixed.append(Mixed(self.where(node, frame), noisy, raw, type(op).__name__))

@@ -111,6 +111,13 @@ class Context:
         lines = module.lines if module is not None else []
         return lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""
 
+    def at(self, place: Place) -> tuple[Function, ...]:
+        """The function of the package that holds a line."""
+        module = next((one for one in self.index.modules if one.file == place.file), None)
+        methods = (one for each in module.classes.values() for one in each.methods.values()) if module else ()
+        functions = (*module.functions.values(), *methods) if module else ()
+        return tuple(one for one in functions if one.node.lineno <= place.line <= (one.node.end_lineno or 0))
+
     def named(self, place: Place) -> str:
         """The function that a place is in: this one, or one that it calls."""
         for one in (self.function, *(f for use in self.log.uses for f in use.where.chain)):

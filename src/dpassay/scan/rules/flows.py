@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dpassay.scan.reading.names import role_of
 from dpassay.scan.reading.values import (
+    BY_DATA,
     CLIPPED,
     COUNT,
     DISTINCT,
@@ -29,7 +30,8 @@ from dpassay.scan.reading.values import Clipped as ClippedEvent
 from dpassay.scan.rules.context import Context, protects
 
 REPEATED = re.compile(
-    r"iter|epoch|round|step|\bT\b|rep|n_queries|num_queries|\bqueries\b|column|feature|attribute|quantile"
+    r"iter|epoch|round|step|\bT\b|rep|n_queries|num_queries|\bqueries\b|column|feature|attribute|quantile|"
+    r"threshold|predicate|percentile|moment|statistic"
 )
 TRIALS = re.compile(r"trial|experiment|simulation|n_runs|num_runs|seed|epsilons|eps_|sizes|test")
 LABELS = re.compile(r"label|class(es)?_?$|categor|key|vocab|domain|unique|token|item|bins|levels")
@@ -53,7 +55,10 @@ def check_flows(context: Context) -> None:
 def bounds_from_data(context: Context) -> None:
     """A clip whose bounds are computed from the data, before noise."""
     protects_something = bool(context.noises) and any(True for _ in context.uses())
+    by_data(context)
     for clip in context.log.clips:
+        if clip.norm == "own":
+            continue
         if not protects_something and not (clip.norm == "range" and context.private):
             continue
         if clip.bound.has(STAT) and clip.bound.has(RAW) and NOISY not in clip.bound.marks and clip.value.has(RAW):
@@ -70,6 +75,17 @@ def bounds_from_data(context: Context) -> None:
             )
 
 
+def by_data(context: Context) -> None:
+    """Noise for data that was scaled by its own extremes or deviations."""
+    for use in context.uses():
+        if use.other is not None and use.other.has(BY_DATA) and use.other.has(RAW) and NOISE not in use.other.marks:
+            said = (
+                "The data is scaled by its own extremes or deviations before the noise: one record changes the factor, "
+                "and with it every other value."
+            )
+            context.report("bounds-from-data", "suspicious", use.where.place, said, use.where.warned)
+
+
 def domain_from_data(context: Context) -> None:
     """Noisy values under labels, categories or keys that occur in the data."""
     if not context.private:
@@ -80,6 +96,9 @@ def domain_from_data(context: Context) -> None:
         if use.other is not None and use.other.has(RAW) and (use.other.has(DISTINCT) or over):
             place = use.where.outer if over else use.where.place
             context.report("domain-from-data", "suspicious", place, said, use.where.warned)
+    for draw in context.log.draws:
+        if draw.law == "choice" and draw.centre.has(DISTINCT) and draw.centre.has(RAW) and "epsilon" in context.roles:
+            context.report("domain-from-data", "suspicious", draw.where.place, said, draw.where.warned)
     for one in context.log.returns:
         for part in one.value.items or (one.value,):
             if part.has(DISTINCT) and part.has(RAW) and not part.has(NOISY, SIZE) and context.log.draws:
@@ -189,7 +208,8 @@ def _whole(use: Used) -> str:
     term = use.noise.terms[0] if len(use.noise.terms) == 1 else None
     if len(names) > 2 or not names or term is None or not protects(use) or use.noise.law not in ("laplace", "gaussian"):
         return ""
-    allowed = {"epsilon", "sensitivity", "clip", "bound"}
+    mean = use.other is not None and use.other.has(MEAN)
+    allowed = {"epsilon", "sensitivity", "clip", "bound", *(("count",) if mean else ())}
     logs = {atom for atom, _ in term.powers if atom.startswith("log(")}
     plain = {atom for atom, _ in term.powers} - allowed - logs
     limit = 1.0 if not logs else 1.4143

@@ -8,11 +8,15 @@ from dpassay.scan.reading.names import role_of
 from dpassay.scan.reading.terms import Term
 from dpassay.scan.reading.values import (
     ARRAY,
+    CLIPPED,
+    COLUMN,
     COUNT,
     MEAN,
+    NORM1,
     NORM2,
     ONE_SIDED,
     RAW,
+    RESCALED,
     SCALAR,
     STAT,
     SUM,
@@ -78,7 +82,10 @@ def sensitivity_missing(context: Context, use: Used, terms: tuple[Term, ...]) ->
     """The scale is a number over ε, although the function has a sensitivity or sums unbounded values."""
     if not all(one.exponent("epsilon") < 0 and _only(one, {"epsilon", "delta"}) for one in terms):
         return
-    if use.other is None or (use.other.leaves and any(role_of(name) in SENSITIVITIES for name in use.other.leaves)):
+    if use.other is None:
+        return
+    summed = use.other.has(SUM) and CLIPPED in use.other.marks and not use.other.has(COUNT, RESCALED)
+    if not summed and any(role_of(name) in SENSITIVITIES for name in use.other.leaves):
         return
     stated = [name for name in context.log.parameters if role_of(name) == "sensitivity"]
     unused = [name for name in stated if not _read(context.function.node, name)]
@@ -88,7 +95,8 @@ def sensitivity_missing(context: Context, use: Used, terms: tuple[Term, ...]) ->
         return
     for clip in context.log.clips:
         roles = {role_of(name) for name in clip.bound.leaves}
-        if "clip" in roles | clip.bound.names and clip.where.place.line <= use.where.place.line:
+        bounds = roles | clip.bound.names
+        if ("clip" in bounds or ("bound" in bounds and summed)) and clip.where.place.line <= use.where.place.line:
             said = (
                 f"Values are clipped to {clip.bound.term or 'a bound'}, but the scale is {terms[0]} without that bound."
             )
@@ -146,10 +154,10 @@ def classic_gaussian(context: Context, scale: Value, chain: tuple[object, ...]) 
     """sqrt(2 ln(1.25/δ))·Δ/ε for every ε, although its proof needs ε < 1."""
     if not scale.terms or not all(_is_classic(one) for one in scale.terms):
         return
-    functions = tuple(one for one in chain if hasattr(one, "node"))
+    place = scale.place or Place(context.function.module.file, context.function.node.lineno)
+    functions = (*(one for one in chain if hasattr(one, "node")), *context.at(place))
     if context.guarded(functions, "epsilon", 1.0):  # type: ignore[arg-type]
         return
-    place = scale.place or Place(context.function.module.file, context.function.node.lineno)
     said = (
         "The classic Gaussian formula is used for every ε, although it is proved for ε below 1 only: "
         "at a claimed ε of 10 and δ of 1e-5 the true ε is 10.39."
@@ -176,7 +184,7 @@ def shrunk(context: Context, use: Used, terms: tuple[Term, ...]) -> None:
     """A factor below 1 makes the noise smaller than the sensitivity over ε."""
     if use.noise.law != "laplace" or not all(one.exponent("epsilon") == -1 for one in terms):
         return
-    if not all(one.exponent("sensitivity") == 1 for one in terms):
+    if _counted_less(context, use, terms) or not all(one.exponent("sensitivity") == 1 for one in terms):
         return
     rest = [atom for atom, _ in terms[0].powers if atom not in ("epsilon", "sensitivity")]
     if not rest and all(0 < one.coefficient < 1 for one in terms):
@@ -189,6 +197,25 @@ def shrunk(context: Context, use: Used, terms: tuple[Term, ...]) -> None:
         if isinstance(default, int | float) and 0 < default < 1 and terms[0].coefficient <= 1:
             said = f"The scale is {terms[0]}, and {name} is {default:g} unless it is given: too little for ε-DP."
             context.report("scale-shrunk", "suspicious", _at(use), said)
+
+
+def _counted_less(context: Context, use: Used, terms: tuple[Term, ...]) -> bool:
+    """A number below 1 over ε for counts, of which one record changes one by 1, or below the range of a mean."""
+    other = use.other
+    if other is None:
+        return False
+    counts = other.has(COUNT) or any(word in name.lower() for name in other.leaves for word in COUNTING)
+    counts = counts and all({atom for atom, _ in one.powers} == {"epsilon"} for one in terms)
+    means = other.has(MEAN) and all(
+        {atom for atom, _ in one.powers} == {"bound", "count", "epsilon"} and one.exponent("bound") == 1
+        for one in terms
+    )
+    if not (counts or means) or not all(0 < one.coefficient < 1 and one.coefficient != 0.5 for one in terms):
+        return False
+    factor = terms[0].coefficient
+    said = f"The scale is {terms[0]}: {factor:.3g} times what ε-DP needs, so ε is {1 / factor:.4g} times as large."
+    context.report("scale-shrunk", "refuted" if counts else "suspicious", _at(use), said)
+    return True
 
 
 def gaussian_without_delta(context: Context, use: Used, terms: tuple[Term, ...]) -> None:
@@ -210,7 +237,10 @@ def wrong_norm(context: Context, use: Used) -> None:
     if use.noise.law != "laplace" or use.other is None or NORM2 not in use.other.marks or SCALAR in use.noise.marks:
         return
     names = use.noise.names
-    if not names & SENSITIVITIES or "dimension" in names or "count" in names:
+    unit = bool(use.noise.terms) and all(
+        one.exponent("epsilon") == -1 and _only(one, {"epsilon"}) and one.coefficient <= 4 for one in use.noise.terms
+    )
+    if not (names & SENSITIVITIES or unit) or "dimension" in names or "count" in names:
         return
     if any("l1" in name.lower() for name in use.noise.leaves):
         return
@@ -224,7 +254,12 @@ def wrong_norm(context: Context, use: Used) -> None:
 
 def shared(context: Context, use: Used) -> None:
     """One number of noise for many coordinates."""
-    if use.other is None or SCALAR not in use.noise.marks or not use.noise.draws or not protects(use):
+    if use.other is None or not use.noise.has(SCALAR, COLUMN) or not use.noise.draws or not protects(use):
+        return
+    if COLUMN in use.noise.marks:
+        if use.other.has(NORM1, NORM2):
+            said = "One random number per row is added to every coordinate of the row, so differences have no noise."
+            context.report("shared-noise", "refuted", use.where.place, said, use.where.warned)
         return
     draws = [context.log.draws[number] for number in use.noise.draws if number < len(context.log.draws)]
     outside = all(
@@ -267,6 +302,8 @@ def uniform(context: Context) -> None:
     for use in context.log.uses:
         if use.noise.law != "uniform" or not protects(use) or use.where.conditions:
             continue
+        if RAW in use.noise.scale_marks:
+            continue  # a point between two values of the data
         if use.result.draws and any(use.result.draws & one.value.draws for one in context.log.returns):
             said = "Uniform noise has an end: some outputs are possible for one input only, so no finite ε holds."
             context.report("bounded-noise", "refuted", use.where.place, said)

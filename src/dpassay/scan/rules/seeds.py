@@ -15,10 +15,10 @@ FAMILIES = {"numpy": "numpy", "random": "random", "torch": "torch", "tensorflow"
 def check_seeds(context: Context) -> None:
     """Seeds of the generators that draw the noise of a function, and of the global ones."""
     protecting = _protecting(context)
-    if not protecting:
+    if not protecting or context.measuring:
         return
     for draw in protecting:
-        if GENERATOR in draw.generator.marks or draw.library.startswith("jax"):
+        if GENERATOR in draw.generator.marks:
             _seeded(context, draw.generator, draw.generator.place or draw.where.place)
         elif draw.library.startswith("scipy") and draw.generator.marks:
             _seeded(context, draw.generator, draw.where.place)

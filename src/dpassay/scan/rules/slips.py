@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from dpassay.scan.reading.index import Function, dotted
+from dpassay.scan.reading.libraries import JAX
 from dpassay.scan.reading.names import role_of
 from dpassay.scan.reading.values import INPUT, RAW, Place
-from dpassay.scan.rules.context import Context
+from dpassay.scan.rules.context import Context, mentions
 
 NAN = {"nanmean", "nanvar", "nanstd", "nanmedian"}
 
@@ -19,6 +21,84 @@ def check_slips(context: Context) -> None:
     swapped(context)
     nan_counted(context)
     fixed_place(context)
+    key_again(context)
+    half_exponent(context)
+    words_counted(context)
+
+
+def key_again(context: Context) -> None:
+    """The same key of jax in each turn of a loop: what has the same shape gets the same noise."""
+    if not context.private and not context.noises:
+        return
+    for turn in context.function.nodes:
+        mapped = isinstance(turn, ast.Call) and dotted(turn.func).rpartition(".")[2] in ("tree_map", "map")
+        inner = turn.args[0] if mapped and isinstance(turn, ast.Call) and turn.args else turn
+        if not isinstance(inner, ast.Lambda if mapped else ast.For | ast.ListComp | ast.GeneratorExp | ast.DictComp):
+            continue
+        made = {one.id for one in ast.walk(inner) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+        made |= {one.arg for one in ast.walk(inner) if isinstance(one, ast.arg)}
+        for one in ast.walk(inner):
+            if not isinstance(one, ast.Call) or not one.args or not isinstance(one.args[0], ast.Name):
+                continue
+            name = context.index.resolve(context.function.module, dotted(one.func))
+            if isinstance(name, str) and name in JAX and one.args[0].id not in made:
+                said = f"Every turn draws with the same key {one.args[0].id}: values of one shape get the same noise."
+                place = Place(context.function.module.file, one.lineno)
+                context.report("shared-noise", "refuted", place, said)
+                return
+
+
+def half_exponent(context: Context) -> None:
+    """Weights e^(ε·u/Δ) for a choice, where the exponential mechanism has e^(ε·u/(2Δ))."""
+    if (
+        not context.function.called & {"choice", "choices", "multinomial", "categorical"}
+        or "epsilon" not in context.roles
+    ):
+        return
+    if re.search(r"monoton|one[- ]sided", f"{context.function.documentation} {context.function.text}".lower()):
+        return
+    for one in context.function.nodes:
+        if not (isinstance(one, ast.Call) and dotted(one.func).rpartition(".")[2] in ("exp", "softmax") and one.args):
+            continue
+        names = {role_of(dotted(part)) for part in ast.walk(one.args[0]) if isinstance(part, ast.Name | ast.Attribute)}
+        halved = any(isinstance(part, ast.Constant) and part.value in (2, 2.0, 0.5) for part in ast.walk(one.args[0]))
+        divided = any(
+            isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div) and mentions(part.right, "sensitivity")
+            for part in ast.walk(one.args[0])
+        )
+        if {"epsilon", "sensitivity"} <= names and divided and not halved:
+            said = (
+                "The weights are e^(ε·u/Δ): unless no utility falls when another rises, the choice satisfies 2ε only."
+            )
+            place = Place(context.function.module.file, one.lineno)
+            context.report("scale-shrunk", "suspicious", place, said)
+
+
+def words_counted(context: Context) -> None:
+    """ε for a whole text, divided by its number of words: the output has as many."""
+    if not context.private:
+        return
+    split = {
+        dotted(one.targets[0])
+        for one in context.function.nodes
+        if isinstance(one, ast.Assign)
+        and isinstance(one.value, ast.Call)
+        and re.search(r"(^|_)(split|tokeni[sz]e|encode)$", dotted(one.value.func).rpartition(".")[2])
+    }
+    for one in context.function.nodes:
+        if not (isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div) and mentions(one.left, "epsilon")):
+            continue
+        counted = one.right
+        if isinstance(counted, ast.Call) and dotted(counted.func) == "max" and counted.args:
+            counted = next((each for each in counted.args if isinstance(each, ast.Call)), counted)
+        if isinstance(counted, ast.Call) and dotted(counted.func) == "len" and dotted(counted.args[0]) in split:
+            said = (
+                "ε is divided by the number of words of the input, and the output has as many: "
+                "for texts of any length the claim covers no two that differ in it."
+            )
+            place = Place(context.function.module.file, one.lineno)
+            context.report("input-shapes-output", "suspicious", place, said)
+            return
 
 
 def nan_counted(context: Context) -> None:

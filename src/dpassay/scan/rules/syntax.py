@@ -63,12 +63,29 @@ def overflow(context: Context) -> Found:
             if called & {"isinf", "isfinite", "isnan"} and "exp" in called and _finite(one.body[0].value):
                 said = "Once e^ε overflows the function returns a constant: no ε above 709.78 is ever reported."
                 yield "accountant-overflow", "refuted", one.lineno, said
+        if isinstance(one, ast.If) and _accounts(context) and _far_out(one.test):
+            back = [line for line in one.body if isinstance(line, ast.Return)]
+            if len(one.body) == 1 and back and _finite(back[0].value):
+                said = "Above a fixed ε the function returns a constant, so a search for ε never reports more."
+                yield "accountant-overflow", "suspicious", one.lineno, said
         if isinstance(one, ast.ExceptHandler) and _accounts(context):
             caught = ast.unparse(one.type) if one.type is not None else ""
             for line in one.body:
                 if "Overflow" in caught and isinstance(line, ast.Return) and _finite(line.value):
                     said = "An overflow is answered with a finite number, so the loss that caused it is never reported."
                     yield "accountant-overflow", "suspicious", line.lineno, said
+
+
+def _far_out(test: ast.expr) -> bool:
+    """`epsilon > 700` or another number that the code names."""
+    return (
+        isinstance(test, ast.Compare)
+        and len(test.ops) == 1
+        and isinstance(test.ops[0], ast.Gt | ast.GtE)
+        and role_of(dotted(test.left)) == "epsilon"
+        and _finite(test.comparators[0])
+        and float(test.comparators[0].value) >= 10  # type: ignore[attr-defined]
+    )
 
 
 def _finite(node: ast.expr | None) -> bool:
@@ -81,12 +98,55 @@ def saturates(context: Context) -> Found:
         r"account|spent|get_eps|compute_eps|privacy_loss|total_eps", context.function.qualified, re.IGNORECASE
     ):
         return
+    yield from _capped_search(context)
     for one in context.function.nodes:
+        if isinstance(one, ast.Return) and isinstance(one.value, ast.Call) and _last(one.value) in ("clip", "clamp"):
+            args = one.value.args
+            if len(args) == 3 and _finite(args[2]) and mentions(args[0], "epsilon"):
+                yield "accountant-saturates", "suspicious", one.lineno, "The ε that is stated never exceeds a cap."
         if isinstance(one, ast.Return) and isinstance(one.value, ast.Call) and _last(one.value) in ("min", "minimum"):
             args = one.value.args
             capped = any(_finite(arg) or role_of(dotted(arg)) == "bound" or "max" in dotted(arg) for arg in args)
             if len(args) == 2 and capped and any(mentions(arg, "epsilon") for arg in args):
                 yield "accountant-saturates", "suspicious", one.lineno, "The ε that is stated never exceeds a cap."
+
+
+def _capped_search(context: Context) -> Found:
+    """A bisection for ε below a number that the code names, with nothing that raises it or says that it was reached."""
+    function = context.function
+    if any(isinstance(one, ast.Raise | ast.Assert) for one in function.nodes) or "inf" in function.text:
+        return
+    limits: dict[str, int] = {}
+    for one in function.nodes:
+        if isinstance(one, ast.Assign):
+            target, value = one.targets[0], one.value
+            pairs = (
+                zip(target.elts, value.elts, strict=False)
+                if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+                else [(target, value)]
+            )
+            for name, number in pairs:
+                if isinstance(name, ast.Name) and re.match(r"hi|up|right|max|eps_(hi|max|up)|r$", name.id):
+                    if _finite(number):
+                        limits[name.id] = one.lineno
+                    elif name.id in limits and not (isinstance(number, ast.Name)):
+                        return  # the limit is raised
+        elif isinstance(one, ast.AugAssign) and dotted(one.target) in limits:
+            return
+    for loop in function.nodes:
+        if not isinstance(loop, ast.For | ast.While):
+            continue
+        for one in ast.walk(loop):
+            half = (
+                isinstance(one, ast.BinOp)
+                and isinstance(one.op, ast.Div | ast.Mult)
+                and isinstance(one.left, ast.BinOp)
+            )
+            ends = {part.id for part in ast.walk(one) if isinstance(part, ast.Name)} if half else set()
+            for reached in sorted(ends & limits.keys()):
+                said = "The search for ε ends at a number that the code names: a larger ε is stated as that number."
+                yield "accountant-saturates", "suspicious", limits[reached], said
+                return
 
 
 def drops_steps(context: Context) -> Found:
@@ -100,9 +160,12 @@ def drops_steps(context: Context) -> Found:
             from_one = len(args) == 2 and isinstance(args[0], ast.Constant) and args[0].value == 1
             whole = from_one and isinstance(args[1], ast.Name | ast.Attribute | ast.Call)
             adds = any(
-                isinstance(line, ast.AugAssign)
-                and isinstance(line.op, ast.Add)
-                and TOTALS.search(ast.unparse(line.target))
+                (
+                    isinstance(line, ast.AugAssign)
+                    and isinstance(line.op, ast.Add)
+                    and TOTALS.search(ast.unparse(line.target))
+                )
+                or _last(line) in ("compose", "step", "accumulate", "spend", "add_event", "compose_with")
                 for line in ast.walk(one)
             )
             if whole and adds and _is_steps(args[1]) and not _reads(one, one.target):
@@ -321,7 +384,8 @@ def selection(context: Context) -> Found:
             if (
                 isinstance(one, ast.Call)
                 and any(
-                    role_of(word.arg or "") == "epsilon" or mentions(word.value, "epsilon") for word in one.keywords
+                    role_of(word.arg or "") in ("epsilon", "multiplier") or mentions(word.value, "epsilon")
+                    for word in one.keywords
                 )
             )
             or (
@@ -336,7 +400,7 @@ def selection(context: Context) -> Found:
         ]
         target = ast.unparse(loop.target)
         trains = [
-            one for one in trains if re.search(r"train|fit|learn|synth|generat|release|privati|run", _last(one).lower())
+            one for one in trains if re.search(r"train|fit|learn|synth|generat|release|privat|run", _last(one).lower())
         ]
         compared = [one for one in compared if not mentions(one.test, "epsilon")]
         if trains and compared and role_of(target) != "epsilon":
