@@ -70,7 +70,13 @@ def _epsilon(row: Row) -> str:
 
 def _true(row: Row) -> str:
     held = row.guarantee
-    return "" if held is None else "∞" if math.isinf(held.true_epsilon) else f"{held.true_epsilon:.4g}"
+    return (
+        ""
+        if held is None
+        else "∞"
+        if math.isinf(held.true_epsilon)
+        else f"{held.true_epsilon:.4g}{'?' * held.declared}"
+    )
 
 
 def _bound(row: Row) -> str:
@@ -109,7 +115,10 @@ def notes_of(rows: Sequence[Row]) -> str:
     """What the columns and the intervals mean."""
     seeds = max((row.seeds for row in rows), default=1)
     own = dict.fromkeys(row.label for row in rows if not row.reference and Specification.read(row.rewriter).own)
-    declared = f" The ε of {', '.join(map(harmless, own))} is what it declares, and was not checked." if own else ""
+    declared = f" ? The ε of {', '.join(map(harmless, own))} is what it declares, and was not checked." if own else ""
+    beaten = dict.fromkeys(row.label for row in rows if row.exceeded)
+    if beaten:
+        declared += f" The attacker of {', '.join(map(harmless, beaten))} was right more often than that ε allows."
     intervals = ONE_SEED if seeds == 1 else SEEDS.format(seeds)
     if 1 < seeds < LEAST_SEEDS:
         intervals = FEW_SEEDS.format(seeds, LEAST_SEEDS)

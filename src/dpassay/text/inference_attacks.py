@@ -69,6 +69,9 @@ class AttackResult:
         delta = guarantee.delta if guarantee is not None and held else 0.0
         epsilon = guarantee.stated if guarantee is not None and held else None
         lower = accuracy_bound(right, trials - right, alpha, answers, delta)
+        if guarantee is not None and guarantee.declared_by:
+            said = f"the claimed epsilon is what {guarantee.declared_by} declares; it was not checked"
+            more["notes"] = (*more.get("notes", ()), said)
         if guarantee is not None and not held:
             more["notes"] = (*more.get("notes", ()), f"the guarantee allows any success: {guarantee}")
         return AttackResult(kind, right, trials, answers, lower, epsilon, delta, alpha, **more)

@@ -66,6 +66,7 @@ class Stated(Kept):
     true_epsilon: Epsilon
     delta: Annotated[float, Field(ge=0, lt=1)]
     neighbours: Annotated[str, Field(max_length=40)]
+    declared: bool = False  # somebody's own word, for a rewriter of theirs: nothing of it was checked
 
     @property
     def holds(self) -> bool:
@@ -149,6 +150,14 @@ class Row:
         """Whether this is a reference that rewriters are compared with, not a rewriter."""
         return self.guarantee is None
 
+    @property
+    def exceeded(self) -> bool:
+        """Whether its attacker was right more often than its ε allows, by the interval for one seed."""
+        if self.seeds > 1 or self.guesses is None or self.guesses.bound is None or ATTACK not in self.estimates:
+            return False
+        low = self.estimates[ATTACK].low
+        return low is not None and low > self.guesses.bound
+
     def mean(self, metric: str) -> float | None:
         """The mean of a metric; None where it was not measured."""
         return self.estimates[metric].mean if metric in self.estimates else None
@@ -158,7 +167,9 @@ class Row:
         stated = self.guarantee.model_dump(mode="json") if self.guarantee else {}
         found: dict[str, Any] = {"rewriter": self.rewriter, "label": self.label}
         found |= {name: stated.get(name) for name in ("epsilon", "parameter", "true_epsilon", "delta", "neighbours")}
-        found |= {"holds": self.guarantee.holds if self.guarantee else None}
+        unknown = self.guarantee is None or (self.guarantee.declared and self.guarantee.holds)
+        found |= {"holds": None if unknown or self.guarantee is None else self.guarantee.holds}
+        found |= {"declared": stated.get("declared")}
         found |= {"seeds": self.seeds, "utterances": self.utterances}
         for name in METRICS:
             one = self.estimates.get(name)

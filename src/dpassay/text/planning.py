@@ -89,14 +89,14 @@ def _planned(asked: tuple[str, tuple[float, ...], tuple[float, ...], float | Non
         any_epsilon = (*epsilons, *true_epsilons)[0]
         first = specification.at(any_epsilon, delta)
         if _fixed(specification, first, any_epsilon / 2, delta):
-            return [_subject(name, None, False, delta, first)], []
-        found = [_subject(name, e, False, delta, specification.at(e, delta)) for e in epsilons]
+            return [_subject(specification, None, False, delta, first)], []
+        found = [_subject(specification, e, False, delta, specification.at(e, delta)) for e in epsilons]
         if true_epsilons and math.isinf(first.guarantee.epsilon):
             reasons.append(f"{name} satisfies no finite epsilon, so it is compared at the epsilon of its authors alone")
             true_epsilons = ()
         for e in true_epsilons:
             try:
-                found.append(_subject(name, e, True, delta, specification.at_true(e, delta)))
+                found.append(_subject(specification, e, True, delta, specification.at_true(e, delta)))
             except InputError as error:  # it can be made, so this ε is the problem
                 reasons.append(f"no parameter of {name} was found with a true epsilon of {e:g} ({error})")
     different = {subject.identity: subject for subject in reversed(found)}  # no duplicates
@@ -112,8 +112,10 @@ def _fixed(specification: Specification, first: Rewriter, other: float, delta: f
     return describe(first) == describe(second) and first.guarantee == second.guarantee
 
 
-def _subject(name: str, epsilon: float | None, true: bool, delta: float | None, rewriter: Rewriter) -> Subject:
-    held = rewriter.guarantee
+def _subject(
+    named: Specification, epsilon: float | None, true: bool, delta: float | None, rewriter: Rewriter
+) -> Subject:
+    name, held = str(named), named.guarantee_of(rewriter)
     own = float(describe(rewriter).get("epsilon", held.stated))
     stated = Stated(
         epsilon=float(held.stated),
@@ -121,6 +123,7 @@ def _subject(name: str, epsilon: float | None, true: bool, delta: float | None, 
         true_epsilon=float(held.epsilon),
         delta=float(held.delta),
         neighbours=held.neighbours.kind,
+        declared=bool(held.declared_by),
     )
     identity = sha256_of([name, describe(rewriter), repr(held.epsilon), repr(held.stated), repr(held.delta)])
     return Subject(name, epsilon, true, delta, identity, stated)

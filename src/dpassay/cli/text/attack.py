@@ -84,8 +84,9 @@ def attack(
         else:
             from dpassay.text.rewriters.rewriting import opened
 
-            subject = opened(order_of(model, python, mechanism, settings, given, "cpu", None))
-            guarantee = subject.guarantee
+            order = order_of(model, python, mechanism, settings, given, "cpu", None)
+            subject = opened(order)
+            guarantee = order.guarantee_of(subject)
         how, who = (trials, alpha, seed), "" if system in VECTORS else str(model or python)
         found += _released(rest, subject, guarantee, corpus, candidates, how, who)
     if as_json:

@@ -14,6 +14,7 @@ from dpassay.cli.text.rewrite import Seed, order_of
 from dpassay.errors import InputError, harmless
 
 if TYPE_CHECKING:
+    from dpassay.text.rewriters.base import TextGuarantee
     from dpassay.text.rewriters.rewriting import Order
 
 
@@ -158,7 +159,7 @@ def _generated(
         else:
             nearest = space.nearest(str(text), top, np.random.default_rng([seed, 3]))
     if originals:
-        _print_means(found, rewriter, as_json)
+        _print_means(found, order.guarantee_of(rewriter), as_json)
         return
     rows: list[dict[str, Any]] = [{"candidate": one, "nearness": near} for one, near in nearest]
     if original is not None:
@@ -176,13 +177,13 @@ def _generated(
     print_rich(table)
 
 
-def _print_means(found: dict[str, Any], rewriter: Any, as_json: bool) -> None:
+def _print_means(found: dict[str, Any], guarantee: TextGuarantee, as_json: bool) -> None:
     if as_json:
-        print_json(found | {"guarantee": rewriter.guarantee.to_dict()})
+        print_json(found | {"guarantee": guarantee.to_dict()})
         return
     from rich.table import Table
 
-    print(f"guarantee: {rewriter.guarantee}")
+    print(f"guarantee: {guarantee}")
     print(f"attacked: {found['attacked']:,}, each with {found['generated']:,} generated utterances")
     print(f"in the search space: {found['in_search_space']:.1%}")
     names = {

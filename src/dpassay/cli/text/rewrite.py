@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -158,23 +157,17 @@ def rewrite(
 
 def _guarantee_of(order: Order, rewriter: Rewriter, check: bool) -> TextGuarantee:
     """The guarantee to be stated: for somebody's own rewriter what it declares, and what is seen of that."""
-    from dpassay.text.rewriters.base import blamed
-    from dpassay.text.rewriters.catalogue import Specification
-    from dpassay.text.rewriters.rewriting import fixed_randomness
+    from dpassay.text.rewriters.rewriting import with_randomness_seen
 
-    named = Specification.read(order.rewriter)
-    with blamed(order.rewriter):
-        guarantee = rewriter.guarantee
-    if not named.own or math.isinf(guarantee.epsilon):
+    guarantee = order.guarantee_of(rewriter)
+    if not guarantee.declared_by:
         return guarantee
     try:
         with working("looking whether its randomness is fixed"):
-            doubt = fixed_randomness(order, rewriter)
+            guarantee = with_randomness_seen(order, rewriter, guarantee)
     except (InputError, MechanismError) as error:  # it may be made for other texts
-        doubt = ""
         note(f"whether its randomness is fixed was not tested: {error}")
-    guarantee = replace(guarantee, declared_by=named.name, doubt=doubt, proofs=())
-    if not check or doubt:
+    if not check or guarantee.doubt:
         return guarantee
     from dpassay.text.systems import audit_declared
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib import import_module
@@ -120,6 +120,14 @@ class Specification:
         if self.name in SHIPPED or Path(self.name).is_dir():
             return False
         return ":" in self.name or any(point.name == self.name for point in entry_points(group=GROUP))
+
+    def guarantee_of(self, rewriter: Rewriter) -> TextGuarantee:
+        """What is to be said of a rewriter of this name: of somebody's own, what it declares, as its own word."""
+        with blamed(str(self)):
+            held = rewriter.guarantee
+        if not self.own or math.isinf(held.epsilon):
+            return held
+        return replace(held, declared_by=held.declared_by or self.name, proofs=())
 
     def at(self, epsilon: float | None, delta: float | None = None) -> Rewriter:
         """The rewriter with its authors' ε, or with None if it needs no ε."""

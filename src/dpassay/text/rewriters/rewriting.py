@@ -1,10 +1,11 @@
 """Rewriting lines, in this process or in workers: an order as plain data, and the lines of a stream in groups."""
 
 import math
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from socket import gethostname
 
@@ -26,7 +27,8 @@ PROBES = (
     *("please cancel tomorrow's early meeting", "rain is expected on sunday", "he owes me forty euros", "a b c d e"),
 )
 COPIES = 4
-CALLS = 16  # that look for any randomness at all
+CALLS = 16  # at least, that look for any randomness at all
+SECONDS = 2.0  # after which calls that show nothing end
 UNLIKELY = 1e-6
 
 WHY_NOT = (
@@ -50,6 +52,10 @@ class Order:
     true: bool = False
     sha256: str | None = None
     threads: int | None = None
+
+    def guarantee_of(self, made: Rewriter) -> TextGuarantee:
+        """What is to be said of the rewriter that was made by this order."""
+        return Specification.read(self.rewriter).guarantee_of(made)
 
 
 def opened(order: Order, progress: Progress | None = None) -> Rewriter:
@@ -81,32 +87,57 @@ def rewritten(order: Order, lines: list[str]) -> list[str]:
     return released(_kept(order), lines, order.rewriter)
 
 
-def fixed_randomness(order: Order, rewriter: Rewriter) -> str:
-    """Why the randomness of somebody's own rewriter is no secret, if two runs show it; otherwise nothing.
+def with_randomness_seen(order: Order, rewriter: Rewriter, guarantee: TextGuarantee) -> TextGuarantee:
+    """What somebody's own rewriter declares, with what two runs show of its randomness.
 
-    The rewriter must be new: what it writes first here is compared with what it writes first in another process. One
-    whose calls are independent, and for which a text's place among the others does not matter, is wrongly accused with
-    a probability of at most 2e-6.
+    Where two processes write exactly the same, or nothing is random, calls go on until chance is no explanation: the
+    guarantee then has a doubt. Where that takes longer than `SECONDS`, it says what was seen. The rewriter must be new:
+    what it writes first here is compared with what it writes first in another process. One whose calls are independent,
+    and for which a text's place among the others does not matter, is doubted with a probability of at most 2e-6.
     """
     texts = [text for text in PROBES for _ in range(COPIES)]
-    here = [released(rewriter, texts, order.rewriter) for _ in range(2)]
-    with closing(make_executor(1)) as other:
-        there = list(other.map(partial(rewritten, order), [texts, texts]))
-    if here != there:
-        return ""
-    if likeliest(here) <= UNLIKELY:
-        return "its randomness comes from a fixed seed: another run wrote exactly the same"
-    usual = here[0][::COPIES]
-    if any(run != [text for text in usual for _ in range(COPIES)] for run in here):
-        return ""
-    more = [released(rewriter, PROBES, order.rewriter) for _ in range(CALLS - 4)]
-    chance = chance_of_no_randomness(rewriter.guarantee, len(set(usual)), CALLS)
-    if all(run == usual for run in more) and chance <= UNLIKELY:
-        return (
-            f"no randomness was seen: each of {len(PROBES)} texts was rewritten in the same way in {CALLS} calls, "
-            f"which at the declared epsilon has a probability below {UNLIKELY:g}"
-        )
-    return ""
+    here: list[list[str]] = []
+    until = time.monotonic() + SECONDS
+    for calls in (2, 16, 128, 1024):
+        here += [released(rewriter, texts, order.rewriter) for _ in range(calls - len(here))]
+        with closing(make_executor(1)) as other:  # a new process, which begins as this one did
+            there = list(other.map(partial(rewritten, order), [texts] * calls))
+        if here != there:
+            return guarantee
+        if likeliest(here) <= UNLIKELY:
+            return replace(
+                guarantee, doubt="its randomness comes from a fixed seed: another run wrote exactly the same"
+            )
+        usual = here[0][::COPIES]
+        if all(run == [text for text in usual for _ in range(COPIES)] for run in here):
+            return _without_randomness(order, rewriter, guarantee, (usual, 2 * calls))
+        if time.monotonic() > until and calls >= CALLS:
+            break
+    return _noting(guarantee, "two runs wrote exactly the same, as with a fixed seed")
+
+
+def _without_randomness(
+    order: Order, rewriter: Rewriter, guarantee: TextGuarantee, known: tuple[list[str], int]
+) -> TextGuarantee:
+    """The same for a rewriter that has written each probe in one way, given those ways and in how many calls."""
+    usual, calls = known
+    until = time.monotonic() + SECONDS
+    while chance_of_no_randomness(guarantee, len(set(usual)), calls) > UNLIKELY:
+        if calls >= CALLS and time.monotonic() > until:
+            return _noting(guarantee, f"no randomness was seen in {CALLS} calls and more")
+        if released(rewriter, PROBES, order.rewriter) != usual:
+            return guarantee
+        calls += 1
+    seen = (
+        f"no randomness was seen: each of {len(PROBES)} texts was rewritten in the same way in {calls:,} calls, which "
+        f"at the declared epsilon has a probability below {UNLIKELY:g}"
+    )
+    return replace(guarantee, doubt=seen)
+
+
+def _noting(guarantee: TextGuarantee, seen: str) -> TextGuarantee:
+    """With what was seen in its sentence: no number that differs from run to run, so that a run can be continued."""
+    return replace(guarantee, outside="; ".join(filter(None, (guarantee.outside, seen))))
 
 
 def likeliest(runs: Sequence[Sequence[str]]) -> float:

@@ -10,9 +10,13 @@ import pytest
 
 from dpassay.cli import main as cli
 from dpassay.errors import InputError, MechanismError
+from dpassay.report.utility import cells_of, notes_of
+from dpassay.text.inference_attacks import AttackResult
+from dpassay.text.measurements import Guesses, Measurement, Stated, rows_of
+from dpassay.text.planning import plan
 from dpassay.text.rewriters.base import TextGuarantee
 from dpassay.text.rewriters.catalogue import STEPS, Specification
-from dpassay.text.rewriters.rewriting import CALLS, PROBES, chance_of_no_randomness, likeliest
+from dpassay.text.rewriters.rewriting import CALLS, PROBES, Order, chance_of_no_randomness, likeliest, opened
 
 MINE = """
 import math
@@ -48,6 +52,33 @@ class Once(RR):
         return super().rewrite(texts, self.rng)
 
 class Capitals(RR):
+    def rewrite(self, texts, rng):
+        return [text.upper() for text in texts]
+
+class Bit(RR):  # one bit of each text, by randomised response: few of its outputs differ
+    @property
+    def guarantee(self):
+        return TextGuarantee(self.epsilon)
+
+    def rewrite(self, texts, rng):
+        lies = 1 / (1 + math.exp(self.epsilon))
+        return [("even", "odd")[(len(text) % 2) ^ (rng.random() < lies)] for text in texts]
+
+class BitEachCall(Bit):
+    def rewrite(self, texts, rng):
+        return super().rewrite(texts, np.random.default_rng(0))
+
+class BitOfModule(Bit):
+    shared = np.random.default_rng(7)
+
+    def rewrite(self, texts, rng):
+        return super().rewrite(texts, self.shared)
+
+class BitOfText(Bit):
+    def rewrite(self, texts, rng):
+        return [super(BitOfText, self).rewrite([text], np.random.default_rng(len(text)))[0] for text in texts]
+
+class BitCapitals(Bit):
     def rewrite(self, texts, rng):
         return [text.upper() for text in texts]
 
@@ -126,6 +157,10 @@ def test_a_declared_epsilon_is_said_to_be_declared(here):
         ("EachCall", 1, "none: its randomness comes from a fixed seed"),
         ("Once", 1, "none: its randomness comes from a fixed seed"),
         ("Capitals", 0.1, "none: no randomness was seen"),
+        ("BitEachCall", 2, "none: its randomness comes from a fixed seed"),
+        ("BitOfModule", 2, "none: its randomness comes from a fixed seed"),
+        ("BitOfText", 2, "none: no randomness was seen"),
+        ("BitCapitals", 2, "none: no randomness was seen"),
     ],
 )
 def test_randomness_that_is_no_secret_is_found(here, name, epsilon, why):
@@ -133,6 +168,43 @@ def test_randomness_that_is_no_secret_is_found(here, name, epsilon, why):
     assert (code, out) == (2, "")
     assert why in err
     assert f"declared by own_words:{name}" in err
+
+
+def test_what_chance_could_explain_is_said_and_not_doubted(here):
+    """At ε = 12 a rewriter may repeat itself for long: its sentence says what was seen."""
+    code, _, err = here("BitCapitals", "--epsilon", 12, "--out", "out.txt")
+    said = "epsilon 12 (declared by own_words:BitCapitals, not checked) for any two texts (local DP); no randomness"
+    assert (code, f"guarantee: {said} was seen in 16 calls and more\n" in err) == (0, True)
+    code, _, err = here("Bit", "--epsilon", 2)
+    assert (code, "randomness" in err.split("guarantee: ")[1]) == (0, False)
+
+
+def test_every_command_says_that_an_epsilon_is_declared(here):
+    order = Order("own_words:Bit", 2.0)
+    guarantee = order.guarantee_of(opened(order))
+    assert "(declared by own_words:Bit, not checked)" in str(guarantee)
+    attacked = AttackResult.of("attribute", 90, 100, 2, guarantee)
+    assert attacked.notes == ("the claimed epsilon is what own_words:Bit declares; it was not checked",)
+    assert AttackResult.of("attribute", 90, 100, 2, TextGuarantee(2)).notes == ()
+    subjects, _ = plan(["own_words:Bit"], [2.0])
+    assert [subject.guarantee.declared for subject in subjects] == [True]
+
+
+@pytest.mark.parametrize(("right", "beaten"), [(500, True), (190, False)])
+def test_a_measurement_shows_a_declared_epsilon_as_such(right, beaten):
+    """At most 40% of the guesses can be right: 500 of 500 are more by any interval, 190 are not."""
+    stated = Stated(epsilon=2.0, true_epsilon=2.0, delta=0.0, neighbours="any", declared=True)
+    guesses = Guesses(right=right, runs=500, candidates=12, how="learnt", bound=0.4)
+    one = Measurement(
+        rewriter="own:Bit", identity="x", seed=0, utterances=10, right={}, guarantee=stated, guesses=guesses
+    )
+    (row,) = rows_of([one])
+    assert (row.to_dict()["holds"], row.to_dict()["declared"]) == (None, True)
+    heads, cells = cells_of([row])
+    assert cells[heads.index("true ε")] == "2?"
+    said = notes_of([row])
+    assert "The ε of Bit is what it declares, and was not checked." in said
+    assert ("The attacker of Bit was right more often than that ε allows." in said) is beaten
 
 
 def test_one_coin_for_a_whole_call_is_no_fixed_seed(here):
