@@ -1,4 +1,4 @@
-"""Events that only one input ever gave, however rare: a value, an interval, a word, a kind of output.
+"""Events that only one input ever gave, however rare: a value, an interval, a word, a key, a kind of output.
 
 A rule on all outputs would bury them: what happens once in a thousand runs hardly moves any average. They are proposed
 by training runs, and whether they hold is seen in others.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, pairwise
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, require, shown_names
 from dpassay.audit.distinguishers.frequencies import in_words
 from dpassay.audit.outputs.features import anomalies, coordinate_name
+from dpassay.audit.outputs.leaves import is_value
 from dpassay.audit.outputs.outputs import LONGEST, Array, Outputs
 
 FEWEST = 1024  # outputs of both inputs from which events are proposed: others show what is not rare
@@ -49,6 +50,7 @@ class Exclusive(Distinguisher):
     kinds: tuple[tuple[str, int], ...] = ()  # anomalies
     width: int = 0
     inputs: tuple[Any, ...] = ()  # for anomalies
+    paths: tuple[tuple[str, int], ...] = ()  # that lead to a leaf of a structured output: keys, positions, members
 
     kind = "Exclusive"
     order = 55
@@ -90,13 +92,17 @@ class Exclusive(Distinguisher):
         words: tuple[tuple[str, int], ...] = ()
         if seen[0].vocabulary != seen[1].vocabulary:  # else no word is one input's alone
             words = _exclusive([Counter(chain.from_iterable(one.words)) for one in seen], training.epsilon)
+        often = [Counter(chain.from_iterable(one.paths)) for one in seen]
+        values = [Counter({path: times for path, times in some.items() if is_value(path)}) for some in often]
+        paths = _exclusive(values, training.epsilon) or _exclusive(often, training.epsilon)
         kinds = _exclusive([one.kinds() for one in seen], training.epsilon)
-        if intervals or words or kinds:
+        if intervals or words or kinds or paths:
             width = 1 + max((interval[0] for interval in intervals), default=-1)
-            yield cls(tuple(intervals), words, kinds, width, training.inputs if kinds else ())
+            yield cls(tuple(intervals), words, kinds, width, training.inputs if kinds else (), paths)
 
     def score(self, outputs: Outputs) -> Scores:
-        return self._score(_Seen.of(outputs, self.width, self.inputs, bool(self.words), bool(self.kinds)))
+        looks = bool(self.words), bool(self.kinds), bool(self.paths)
+        return self._score(_Seen.of(outputs, self.width, self.inputs, *looks))
 
     def _score(self, seen: _Seen) -> Scores:
         votes = np.zeros(len(seen.rows))
@@ -106,9 +112,10 @@ class Exclusive(Distinguisher):
             where = np.searchsorted(low, column, side="right") - 1
             inside = (where >= 0) & (column <= high[where])
             votes += np.where(inside, 2 * side[where] - 1, 0)
-        if self.words and seen.texts:
-            named = dict(self.words)
-            votes += [sum(2 * named[word] - 1 for word in named.keys() & words) for words in seen.words]
+        for names, there in ((self.words, seen.words), (self.paths, seen.paths)):
+            if names and there:
+                named = dict(names)
+                votes += [sum(2 * named[name] - 1 for name in named.keys() & one) for one in there]
         if self.kinds:
             named = dict(self.kinds)
             for code, name in seen.meaning.items():
@@ -123,42 +130,62 @@ class Exclusive(Distinguisher):
         ranges = [(coordinate_name(j, self.width), low, high) for j, low, high, of in self.intervals if of == side]
         said = [_range(*interval) for interval in ranges]
         said += [f"the word {word!r} appears" for word, of in self.words if of == side]
+        said += [f"{path} is there" for path, of in self.paths if of == side]
         said += [f"the output is {in_words(name)}" for name, of in self.kinds if of == side]
         return shown_names(said)
+
+    def to_data(self) -> dict[str, Any]:
+        data = super().to_data()
+        return data if self.paths else {name: value for name, value in data.items() if name != "paths"}
 
     @classmethod
     def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Self:
         intervals = tuple((int(j), float(low), float(high), int(of)) for j, low, high, of in data["intervals"])
-        words, kinds = (tuple((str(name), int(of)) for name, of in data[some]) for some in ("words", "kinds"))
+        words, kinds, paths = (
+            tuple((str(name), int(of)) for name, of in data.get(some, ())) for some in ("words", "kinds", "paths")
+        )
         width = int(data["width"])
-        require(len(intervals) + len(words) + len(kinds) > 0, "an event")
-        require(all(event[-1] in (0, 1) for event in (*intervals, *words, *kinds)), "events of two inputs")
+        require(len(intervals) + len(words) + len(kinds) + len(paths) > 0, "an event")
+        require(all(event[-1] in (0, 1) for event in (*intervals, *words, *kinds, *paths)), "events of two inputs")
         require(all(0 <= j < width for j, _, _, _ in intervals), "intervals of its width")
         wide = (high - low >= NARROWEST * max(abs(low), abs(high)) for _, low, high, _ in intervals)
         require(all(wide), "intervals far wider than rounding errors")
         ordered = pairwise(intervals)
         require(all(a[0] < b[0] or (a[0] == b[0] and a[2] < b[1]) for a, b in ordered), "intervals in order")
-        return cls(intervals, words, kinds, width, tuple(data["inputs"]))
+        return cls(intervals, words, kinds, width, tuple(data["inputs"]), paths)
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What is looked at in the outputs of one input: numbers, words, anomalies."""
+    """What is looked at in the outputs of one input: numbers, words, anomalies, paths to leaves."""
 
     rows: Array
     texts: list[str]
     codes: NDArray[np.int64]
     meaning: dict[int, str]
+    paths: Sequence[Iterable[str]]  # of structured outputs; none if there are none
 
     @classmethod
-    def of(cls, outputs: Outputs, width: int, inputs: tuple[Any, ...], words: bool = True, kinds: bool = True) -> Self:
+    def of(
+        cls,
+        outputs: Outputs,
+        width: int,
+        inputs: tuple[Any, ...],
+        words: bool = True,
+        kinds: bool = True,
+        paths: bool = True,
+    ) -> Self:
         has_words = words and outputs.numbers is None
         texts = [text[: 8 * LONGEST] for text in outputs.texts()] if has_words else []
         found = anomalies(outputs, inputs) if kinds else (np.zeros(0, dtype=np.int64), {})
-        return cls(outputs.matrix(width) if width else np.zeros((len(outputs), 0)), texts, *found)
+        apart = outputs.apart if paths else ()
+        leaves = [() if known is None else known.leaves.keys() for known in apart]
+        return cls(outputs.matrix(width) if width else np.zeros((len(outputs), 0)), texts, *found, leaves)
 
     def part(self, some: slice) -> Self:
-        return replace(self, rows=self.rows[some], texts=self.texts[some], codes=self.codes[some])
+        return replace(
+            self, rows=self.rows[some], texts=self.texts[some], codes=self.codes[some], paths=self.paths[some]
+        )
 
     @cached_property
     def words(self) -> list[set[str]]:

@@ -18,6 +18,7 @@ from numpy.random.bit_generator import ISpawnableSeedSequence
 from numpy.typing import NDArray
 
 from dpassay.audit.mechanisms.common_numbers import CommonNumbers
+from dpassay.audit.mechanisms.memory import Memory, memory_of
 from dpassay.audit.mechanisms.python_objects import awaited
 from dpassay.audit.outputs.outputs import only_output, read
 from dpassay.errors import InputError, MechanismError
@@ -71,7 +72,8 @@ class CallGenerators:
     2
     """
 
-    def __init__(self, rng: np.random.Generator) -> None:
+    def __init__(self, rng: np.random.Generator, memory: Memory | None = None) -> None:
+        self.memory = memory  # of the mechanism that is called
         self._stream, self._seed = rng.bit_generator, CallSeed()
         self._seed.words = np.zeros(2, dtype=np.uint64)
         self._own = np.random.Philox(self._seed)  # type: ignore[arg-type]
@@ -135,6 +137,8 @@ def _copied(value: Any, memo: dict[int, Any]) -> Any:
         made = _VIEWS[kind](value, memo)
     else:
         made = deepcopy(value, memo)
+        if made is value and _holds_more(value):
+            raise TypeError("its copy is the same object")
     memo[id(value)] = made
     return made
 
@@ -171,7 +175,13 @@ class Watch:
 
     def __init__(self) -> None:
         self.calls, self.changed = 0, False
+        self.forgot = False  # whether the mechanism kept something for each input
         self.shared: set[str] = set()  # types that could not be copied
+
+    def rests(self) -> bool:
+        """Whether this call is one whose input is not compared; each call is counted."""
+        self.calls += 1
+        return self.calls > COMPARED and self.calls & (self.calls - 1) != 0
 
     def notes(self) -> list[str]:
         """Sentences for the verdict."""
@@ -180,6 +190,11 @@ class Watch:
             said.append(
                 "The mechanism changes its input. Each call was given a copy, so the verdict is about the inputs as "
                 "they were stated; a program that calls it twice on the same data releases something else."
+            )
+        if self.forgot:
+            said.append(
+                "The mechanism keeps something for each input it has seen. It was forgotten after each call, so the "
+                "verdict is about one call; a program that keeps it may give an input the same answer again."
             )
         if self.shared:
             said.append(
@@ -207,20 +222,23 @@ def look(x: Any, given: Any) -> None:
     watch = _WATCH.get()
     if watch is None or watch.changed or type(x) in _CONSTANT or x is given:
         return
-    watch.calls += 1
-    if watch.calls <= COMPARED or watch.calls & (watch.calls - 1) == 0:
+    if not watch.rests():
         watch.changed = not _same(x, given)
 
 
 def _same(x: Any, y: Any) -> bool:
     if type(x) is np.ndarray and type(y) is np.ndarray and not x.dtype.hasobject:
         return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
-    x, y = (vars(value) if _holds_more(value) else value for value in (x, y))
+    one, other = _state(x), _state(y)
+    return one is None or other is None or bool(one == other)
+
+
+def _state(value: Any) -> Any:
+    """A key of what a value holds, the same for equal ones; None if it cannot be read."""
     try:
-        one, other = read([x], "repr").keys(), read([y], "repr").keys()
-    except Exception:  # it cannot be read, so nothing is known
-        return True
-    return bool(one[0] == other[0])
+        return read([vars(value) if _holds_more(value) else value], "repr").keys()[0]
+    except Exception:  # then nothing is known
+        return None
 
 
 def _holds_more(value: Any) -> bool:
@@ -237,17 +255,38 @@ def called(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) -> An
     """One call: with an input and random numbers of its own, its outputs copied before the next."""
     if is_pipeline(mechanism) or runs_elsewhere(mechanism):  # they neither change an input nor keep an output
         return counted(awaited(mechanism.sample(x, n, rng)), n)
-    return copied(counted(awaited(_apart(mechanism, x, n, CallGenerators(rng))), n))
+    return copied(counted(awaited(_apart(mechanism, x, n, CallGenerators(rng, memory_of(mechanism)))), n))
 
 
 def _apart(mechanism: Mechanism, x: Any, n: int, calls: CallGenerators) -> Any:
     given = copied(x)
-    if given is x:
-        return mechanism.sample(x, n, calls.begin())
+    before = None if type(x) in _CONSTANT or given is not x else _before(x)
     try:
         return mechanism.sample(given, n, calls.begin())
     finally:
+        _after(x, given, before, calls)
+
+
+def _before(x: Any) -> Any:
+    """What an input holds that calls share, if this call is one after which it is looked at."""
+    watch = _WATCH.get()
+    return None if watch is None or watch.rests() else _state(x)
+
+
+def _after(x: Any, given: Any, before: Any, calls: CallGenerators) -> None:
+    """Look at the input of a call that has ended, and forget what the mechanism keeps for it."""
+    if given is not x:
         look(x, given)
+    elif before is not None and before != _state(x):
+        raise InputError(
+            f"the mechanism changes its input of type {_named(x)}, which cannot be copied, so its runs are not "
+            "independent: give inputs that copy.deepcopy copies"
+        )
+    if calls.memory is not None:
+        calls.memory.forget(x)
+        watch = _WATCH.get()
+        if watch is not None:
+            watch.forgot |= calls.memory.by_input
 
 
 def runs_elsewhere(mechanism: Any) -> bool:
@@ -265,11 +304,12 @@ def one_output(mechanism: Mechanism, x: Any, calls: CallGenerators) -> Any:
 def one_of(one: Callable[[Any, np.random.Generator], Any], x: Any, calls: CallGenerators) -> Any:
     """The same for a function of an input and a generator."""
     given = copied(x)
+    before = None if type(x) in _CONSTANT or given is not x else _before(x)
     try:
         return copied(awaited(one(given, calls.begin())))
     finally:
-        if given is not x:
-            look(x, given)
+        if given is not x or before is not None or calls.memory is not None:
+            _after(x, given, before, calls)
 
 
 def counted(batch: Any, n: int) -> Any:

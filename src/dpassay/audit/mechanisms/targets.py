@@ -18,6 +18,7 @@ import numpy as np
 
 from dpassay.adapters import adapted as library_object
 from dpassay.audit.mechanisms.isolation import CallGenerators, called, one_of, one_output, runs_elsewhere
+from dpassay.audit.mechanisms.memory import memory_of
 from dpassay.audit.mechanisms.python_objects import adapted, attempt, awaited, failure
 from dpassay.audit.outputs.outputs import only_output
 from dpassay.audit.remote.timing import check_time
@@ -217,7 +218,7 @@ def draw_each(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Genera
         return list(at_once(inputs, rng))
     if is_pipeline(mechanism):
         return [attempt(lambda x: only_output(called(mechanism, x, 1, rng)), x) for x in inputs]
-    calls, inner = CallGenerators(rng), mechanism
+    calls, inner = CallGenerators(rng, memory_of(mechanism)), mechanism
     while isinstance(inner, Loaded):
         inner = inner.mechanism
     if isinstance(inner, Adapted) and inner.singly:

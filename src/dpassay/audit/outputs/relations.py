@@ -20,7 +20,10 @@ from dpassay.audit.outputs.outputs import Array, Outputs, part
 
 EXAMINED = 512  # outputs of each input
 MODULI = tuple(range(2, 11))
+POWERS = tuple(float(1 << k) for k in range(4, 30))  # of two, for single integers
 GRAINS = tuple(10.0**-k for k in range(7))
+DIGITS = tuple(range(2, 10))  # multiples of the last digit of rounded numbers, whose residues are compared
+NEARLY_WHOLE = 1e-6
 MOST_PAIRED, MOST_IN_THREES, MOST_CORRELATED = 32, 32, 128  # columns
 BEST = 2  # relations of each sort
 SURE = 5.0  # by how much a squared deviation must exceed the largest one that chance gives
@@ -107,19 +110,32 @@ def _residues(sides: Sequence[Array], paths: Sequence[str], span: Array) -> list
         if width < 2:
             continue
         few = [side[:, :MOST_PAIRED] for side in waves]
+        far = span[pairs[0]] + span[pairs[1]] >= modulus  # else the residue is the sum or the difference itself
         looks: tuple[tuple[Look, Any], ...] = (("sum", few), ("difference", [side.conj() for side in few]))
-        for look, other in looks:
+        for look, other in looks if far.any() else ():
             means = [(a.T @ b)[pairs] / len(a) for a, b in zip(few, other, strict=True)]
-            gaps = np.where((span[pairs[0]] + span[pairs[1]]) >= modulus, _deviation(means, sides), 0.0)
+            gaps = np.where(far, _deviation(means, sides), 0.0)
             best = int(gaps.argmax())
             names = paths[pairs[0][best]], paths[pairs[1][best]]
             scored[View(look, names, modulus=modulus)] = float(gaps[best])
         if width > 2:
             total = [side.prod(axis=1).mean() for side in waves]
             scored[View("sum", tuple(paths), modulus=modulus)] = float(_deviation(total, sides))
-    limit = np.log(tried) + SURE
+    scored |= _low_bits(sides, paths, span)
+    limit = np.log(tried + len(scored)) + SURE
     found = sorted((view for view in scored if scored[view] > limit), key=lambda view: -scored[view])[:BEST]
-    return found or (list(_parities(sides, paths)) if width > 2 else [])
+    return found + (list(_parities(sides, paths)) if width > 2 else [])
+
+
+def _low_bits(sides: Sequence[Array], paths: Sequence[str], span: Array) -> dict[View, float]:
+    """Residues of single integers modulo larger powers of two: what one of their bits tells."""
+    scored: dict[View, float] = {}
+    for modulus in POWERS:
+        wide = np.flatnonzero(span >= modulus)[:MOST_PAIRED]
+        means = [np.exp(2j * np.pi / modulus * np.mod(rows[:, wide], modulus)).mean(axis=0) for rows in sides]
+        for j, deviation in zip(wide.tolist(), _deviation(means, sides).tolist(), strict=True):
+            scored[View("numbers", (paths[j],), modulus=modulus)] = deviation
+    return scored
 
 
 def _parities(sides: Sequence[Array], paths: Sequence[str]) -> Iterator[View]:
@@ -137,18 +153,34 @@ def _parities(sides: Sequence[Array], paths: Sequence[str]) -> Iterator[View]:
 
 
 def _grains(sides: Sequence[Array], paths: Sequence[str], span: Array) -> list[View]:
-    """Distances from multiples of powers of ten."""
-    largest = np.maximum(*(np.abs(rows).max(axis=0) for rows in sides))
+    """Distances from multiples of powers of ten and, for numbers with few digits, of multiples of their last digit."""
+    both = np.concatenate(sides)
+    largest = np.abs(both).max(axis=0)
     scored: dict[View, float] = {}
+    rounded: dict[int, float] = {}  # columns of multiples of a power of ten, the largest there is
     for grain in GRAINS:
         usable = np.flatnonzero((span > 4 * grain) & (largest < MOST_STEPS * grain))[:MOST_PAIRED]
-        if not len(usable):
-            continue
-        means = [np.exp(2j * np.pi * (rows[:, usable] / grain)).mean(axis=0) for rows in sides]
-        for j, deviation in zip(usable.tolist(), _deviation(means, sides).tolist(), strict=True):
-            scored[View("numbers", (paths[j],), modulus=grain)] = deviation
+        steps = both[:, usable] / grain
+        whole = (np.abs(steps - np.rint(steps)) < NEARLY_WHOLE).all(axis=0)
+        for j in usable[whole].tolist():
+            rounded.setdefault(j, grain)
+        _score(scored, sides, paths, usable, grain)
+    for digit in DIGITS:
+        for grain in set(rounded.values()):
+            _score(scored, sides, paths, np.array([j for j in rounded if rounded[j] == grain]), digit * grain)
     limit = max(np.log(max(1, len(scored))) + SURE, AS_FAR * max(scored.values(), default=0.0))
-    return [view for view in scored if scored[view] > limit][:1]  # the coarsest
+    return [view for view in scored if scored[view] > limit][:1]  # the coarsest power of ten, if there is one
+
+
+def _score(
+    scored: dict[View, float], sides: Sequence[Array], paths: Sequence[str], usable: NDArray[Any], grain: float
+) -> None:
+    """Add how far the mean phases between two multiples of the grain are apart, for some columns."""
+    if not len(usable):
+        return
+    means = [np.exp(2j * np.pi * (rows[:, usable] / grain)).mean(axis=0) for rows in sides]
+    for j, deviation in zip(usable.tolist(), _deviation(means, sides).tolist(), strict=True):
+        scored[View("numbers", (paths[j],), modulus=grain)] = deviation
 
 
 def _correlations(sides: Sequence[Array], paths: Sequence[str]) -> list[View]:

@@ -124,3 +124,13 @@ def test_events_that_make_no_sense_are_refused(change):
     assert Distinguisher.from_data(data).to_data() == data
     with pytest.raises(InputError, match="distinguisher that cannot be read"):
         Distinguisher.from_data({**data, **change})
+
+
+@pytest.mark.parametrize("rare", [{"debug": 1}, {"n": 0.5, "debug": None}, {"n": [0.5, 2]}])
+def test_a_rare_key_or_form_of_one_input_is_an_event(rare):
+    usual = [{"n": 0.5}] * 700
+    found = next(Exclusive.fit(TrainingSet((read(usual), read(usual[:-6] + [rare] * 6)), (0, 1))))
+    assert found.event(1)
+    assert found.score(read([rare, {"n": 0.5}]))[0] == 1
+    assert np.isnan(found.score(read([rare, {"n": 0.5}]))[1])
+    assert Distinguisher.from_data(found.to_data()) == found

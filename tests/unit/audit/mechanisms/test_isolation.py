@@ -19,6 +19,7 @@ from dpassay.audit.storage.replay import replay
 from dpassay.audit.testing.decision_rule import Hypothesis
 from dpassay.audit.testing.experiment import Experiment
 from dpassay.audit.testing.training import training_outputs
+from dpassay.errors import InputError
 
 ALPHA = 1e-9
 
@@ -262,3 +263,29 @@ def test_the_same_noise_in_every_call_is_named():
     assert verdict.refuted
     assert any("same output in every run" in said for said in verdict.warnings)
     assert not audit(lambda x, rng: 5.0, [(0.0, 1.0)], epsilon=1, runs=300).warnings
+
+
+class Uncopyable:
+    def __init__(self, value):
+        self.value = value
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+def test_an_input_that_calls_share_and_change_is_refused():
+    def noisy(x, rng):
+        x.value += rng.laplace()
+        return x.value
+
+    with pytest.raises(InputError, match=r"changes its input of type .*Uncopyable, which cannot be copied"):
+        audit(noisy, [(Uncopyable(0.0), Uncopyable(1.0))], epsilon=1)
+
+
+def test_an_input_that_calls_share_and_leave_is_noted():
+    def noisy(x, rng):
+        return x.value + rng.laplace()
+
+    verdict = audit(noisy, [(Uncopyable(0.0), Uncopyable(1.0))], epsilon=1, alpha=ALPHA, runs=600)
+    assert not verdict.refuted
+    assert any("Uncopyable cannot be copied" in said for said in verdict.warnings)

@@ -141,3 +141,33 @@ def test_a_total_leak_that_no_number_shows_is_refuted_and_named(subject, words, 
 def test_numbers_of_any_size_are_taken(scale):
     with np.errstate(all="raise", under="ignore"):
         related_numbers([scale * RNG(x).normal(size=(RUNS, 4)) for x in (0, 1)], [f"output[{j}]" for j in range(4)])
+
+
+@pytest.mark.parametrize(("modulus", "digits"), [(2, 3), (3, 1), (5, 2)])
+def test_residues_of_the_last_digit(modulus, digits):
+    def make(x, rng):
+        return (modulus * rng.integers(-(10**4), 10**4, RUNS) + x) / 10**digits
+
+    best = found(make, 1)[0]
+    assert (best.look, best.paths, best.modulus) == ("numbers", ("output",), pytest.approx(modulus / 10**digits))
+
+
+@pytest.mark.parametrize("bit", [4, 11, 25])
+def test_one_bit_of_an_integer(bit):
+    def make(x, rng):
+        return (rng.integers(0, 2**31, RUNS) & ~(1 << bit)) | (x << bit)
+
+    moduli = {view.modulus for view in found(make, 1)}
+    assert 2.0 ** (bit + 1) in moduli
+
+
+def test_a_parity_of_three_is_looked_for_whatever_else_is_found():
+    """With the same random numbers, the parities of pairs may be opposite: chance then looks twice as large."""
+    bits = RNG(11).integers(0, 2, size=(16, 20))
+    sides = []
+    for x in (0, 1):
+        side = bits.copy()
+        side[:, 18] = (side[:, 3] + side[:, 11] + x) % 2
+        sides.append(side.astype(float))
+    paths = [f"output[{j}]" for j in range(20)]
+    assert View("sum", ("output[3]", "output[11]", "output[18]"), modulus=2.0) in related_numbers(sides, paths)

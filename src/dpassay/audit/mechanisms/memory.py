@@ -1,0 +1,143 @@
+"""What a mechanism keeps for the inputs it has seen is forgotten after each call.
+
+Noise that is drawn once for an input and kept would otherwise look like none at all: one such answer may be private,
+and so may all of them together, but runs that repeat it are not independent. What is known are dictionaries and caches
+that the code reaches; what was in them before the audit stays, and what only one call adds, such as a model that is
+loaded when first needed.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+KEPT = 16  # mechanisms whose places are remembered
+DEEPEST, MOST_VISITED = 4, 500  # steps from the mechanism to a place, and objects on the way
+_OTHERS = frozenset({"builtins", "numpy", "torch", "scipy", "sklearn", "pandas", "random", "dpassay"})
+
+
+class Memory:
+    """The places where a mechanism may keep something for an input, and what calls have added to them."""
+
+    def __init__(self, mechanism: Any) -> None:
+        dicts, self.caches = _places(_innermost(mechanism))
+        self.dicts = [(place, set(place)) for place in dicts]
+        self.added: list[tuple[dict[Any, Any], Any]] = []
+        self.by_input = False  # whether calls were seen to add something for their input
+        self._calls = 0  # calls that added something
+        self._cached = [_size(cache) for cache in self.caches]
+
+    def forget(self, x: Any) -> None:
+        """Forget what the last call, with the input x, has added; what one call alone adds is no input's."""
+        new = [(place, key) for place, known in self.dicts if len(place) != len(known) for key in set(place) - known]
+        cached = [_size(cache) for cache in self.caches]
+        if not new and cached == self._cached:
+            return
+        self._calls += 1
+        self.by_input |= self._calls > 1 or any(_is_of(key, x) for _, key in new)
+        if not self.by_input:
+            self.added, self._cached = new, cached
+            for place, known in self.dicts:
+                known |= set(place)
+            return
+        for place, key in (*self.added, *new):
+            place.pop(key, None)
+        for place, known in self.dicts if self.added else ():
+            known &= set(place)
+        for cache in self.caches:
+            cache.cache_clear()
+        self.added, self._cached = [], [_size(cache) for cache in self.caches]
+
+
+def memory_of(mechanism: Any) -> Memory | None:
+    """The memory of a mechanism, the same at every call; None if it has no place for one."""
+    for known, memory in _KNOWN:
+        if known is mechanism:
+            return memory
+    made = Memory(mechanism)
+    found = made if made.dicts or made.caches else None
+    _KNOWN.append((mechanism, found))
+    return found
+
+
+_KNOWN: deque[tuple[Any, Memory | None]] = deque(maxlen=KEPT)
+
+
+def _innermost(mechanism: Any) -> Any:
+    """What a user gave, without what it was wrapped into."""
+    for name in ("mechanism", "function"):
+        while type(mechanism).__module__.startswith("dpassay.") and hasattr(mechanism, name):
+            mechanism = getattr(mechanism, name)
+    return mechanism
+
+
+def _size(cache: Any) -> int:
+    return int(cache.cache_info().currsize)
+
+
+def _is_of(key: Any, x: Any) -> bool:
+    """Whether a key is an input, or has it among its parts."""
+    try:
+        return any(bool(one == x) for one in (key, *(key if type(key) is tuple else ())))
+    except Exception:  # comparing may run any code
+        return False
+
+
+def _places(subject: Any) -> tuple[list[dict[Any, Any]], list[Any]]:
+    """The dictionaries, and the caches of functions, that code can reach."""
+    dicts: list[dict[Any, Any]] = []
+    caches: list[Any] = []
+    seen: dict[int, Any] = {}
+    waiting = deque([(subject, 0)])
+    while waiting and len(seen) < MOST_VISITED:
+        one, deep = waiting.popleft()
+        if id(one) in seen or deep > DEEPEST:
+            continue
+        seen[id(one)] = one
+        if isinstance(one, dict):
+            dicts.append(one)
+        elif isinstance(one, functools._lru_cache_wrapper):
+            caches.append(one)
+        waiting += [(inside, deep + 1) for inside in _inside(one)]
+    return dicts, caches
+
+
+def _inside(one: Any) -> Iterator[Any]:
+    """What a function, an object or a dictionary holds that may be a place, or lead to one."""
+    if isinstance(one, types.FunctionType):
+        yield from (cell.cell_contents for cell in one.__closure__ or () if _filled(cell))
+        yield from (*(one.__defaults__ or ()), *(one.__kwdefaults__ or {}).values(), *vars(one).values())
+        yield from (one.__globals__[name] for name in _names(one.__code__) if name in one.__globals__)
+    elif isinstance(one, types.MethodType):
+        yield from (one.__self__, one.__func__)
+    elif isinstance(one, functools.partial):
+        yield from (one.func, *one.args, *one.keywords.values())
+    elif isinstance(one, functools._lru_cache_wrapper):
+        yield one.__wrapped__
+    elif isinstance(one, dict):
+        yield from (value for value in list(one.values())[:MOST_VISITED] if isinstance(value, dict))
+    elif not isinstance(one, type | types.ModuleType) and type(one).__module__.partition(".")[0] not in _OTHERS:
+        yield from vars(one).values() if hasattr(one, "__dict__") else ()
+        yield from (value for kind in type(one).__mro__[:-1] for value in vars(kind).values() if _leads(value))
+
+
+def _leads(value: Any) -> bool:
+    return isinstance(value, dict | functools._lru_cache_wrapper | types.FunctionType)
+
+
+def _filled(cell: types.CellType) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:  # a name that was never bound
+        return False
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """The names that a function looks up, those of functions inside it included."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
