@@ -324,7 +324,7 @@ def test_saved_audits_are_replayed_and_resumed_with_what_the_mechanism_offers(ki
 
 
 def test_workers_ask_the_mechanism_that_they_have():
-    mechanism = load_python("test_offers:HASHING")
+    mechanism = load_python("test_mechanism_hints:HASHING")
     experiment = Experiment(mechanism, (3, 4), Hypothesis(1.0), 0)
     game = Game(kept=[[], []])
     next(anytime(experiment, game, 1_000, None))
