@@ -15,6 +15,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "dpassay"
 # Each package may import from those before it in this list, and from itself.
 ORDER = [
     "errors",
+    "values",
     "core",
     "compute",
     "pipeline",

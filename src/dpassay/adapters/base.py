@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from typing import Any
@@ -18,6 +17,7 @@ from dpassay.core.numbers import iv, up
 from dpassay.errors import InputError, in_one_line
 from dpassay.evidence.verdict import Verdict
 from dpassay.pipeline.mechanism import Mechanism
+from dpassay.values import dataclass
 
 DELTA = "1e-6"  # at which runs test a guarantee without a δ
 

@@ -14,7 +14,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 from warnings import catch_warnings, simplefilter
 
@@ -29,6 +29,7 @@ from dpassay.pipeline.mechanism import Failure, Mechanism
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.noises.additive import Additive
+from dpassay.values import dataclass
 
 if TYPE_CHECKING:
     from dpassay.adapters.base import Adapted

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import permutations
 from typing import Any
@@ -21,6 +21,7 @@ import numpy as np
 from dpassay.adapters.confirming import Confirmation
 from dpassay.core.guarantee import ApproxDP, Guarantee, PureDP
 from dpassay.errors import in_one_line
+from dpassay.values import dataclass
 
 NEAR = 1e-3  # difference of log-probabilities that is due to single precision
 STEPS = 256  # of generation that are tried at most

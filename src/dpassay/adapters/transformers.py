@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -31,6 +31,7 @@ from dpassay.adapters.generation import (
 )
 from dpassay.errors import InputError, in_one_line
 from dpassay.evidence.verdict import Verdict
+from dpassay.values import dataclass
 
 # What settings mean that are None in the effective config.
 DEFAULTS = {

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from dpassay.audit.testing.decision_rule import DecisionRule, rounded
 from dpassay.errors import harmless
 from dpassay.evidence.sampled import Example
 from dpassay.pipeline.mechanism import Failure
+from dpassay.values import dataclass
 
 SHOWN = 3  # outputs of each input
 TYPICAL = 2  # of these, outputs for which the rule names this input, if there are any

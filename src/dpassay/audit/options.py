@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from inspect import Parameter, signature
 from numbers import Integral
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from dpassay.core.parameters import merge_parameters
 from dpassay.errors import InputError
+from dpassay.values import dataclass
 
 if TYPE_CHECKING:
     from dpassay.core.neighbours import Neighbours
@@ -103,10 +104,10 @@ class AuditOptions:
         None,
         "Whether floating-point artefacts count as evidence. Default: a few runs test for them and may give a warning.",
     )
-    unknown: Unknown = _option(  # noqa: RUF009
+    unknown: Unknown = _option(
         "refuse", "Outputs of types that cannot be read: refuse them, or read their repr or their bytes."
     )
-    save: Path | None = _option(None, "Keep rules and counts in this file, for --resume and 'dpassay verify'.")  # noqa: RUF009
+    save: Path | None = _option(None, "Keep rules and counts in this file, for --resume and 'dpassay verify'.")
     resume: bool = _option(
         False, "Continue the audit in the --save file, or begin it if there is none; give the same options again."
     )

@@ -1,6 +1,6 @@
 """What an audit decides: a mechanism, a guarantee, which inputs are neighbours, and which of them may be compared."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
@@ -25,6 +25,7 @@ from dpassay.errors import InputError
 from dpassay.pipeline.mechanism import Failure, Mechanism
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Region, SensitivityBall
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from dpassay.errors import InputError
 from dpassay.pipeline.parser import evaluate, parse
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.functions import Encode
+from dpassay.values import dataclass
 
 # What a formula cannot show, but a reader of the verdict must know. A claim names those that apply to it.
 CAVEATS = {

@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from dpassay import __version__
 from dpassay.errors import InputError, MechanismError
+from dpassay.values import dataclass
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

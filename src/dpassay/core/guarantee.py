@@ -4,11 +4,12 @@ Each guarantee has one `parameter` that is compared with the truth, by name, and
 or μ of Gaussian DP. docs/concepts.md has the definitions, docs/proofs/guarantees.md what follows from what.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from dpassay.core.numbers import ZERO, Number, as_written, middle, number
 from dpassay.errors import InputError
+from dpassay.values import dataclass
 
 Metric = Literal["l1", "l2", "linf", "angle", "mahalanobis"]
 METRICS: tuple[str, ...] = get_args(Metric)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from numbers import Real
 from typing import Any
 
 from dpassay.core.numbers import Number, down, up
 from dpassay.errors import AmbiguousError, InputError
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False)

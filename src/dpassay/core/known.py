@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -10,6 +9,8 @@ from typing import Any, TypeAlias
 
 from mpmath.ctx_iv import MPIntervalContext
 from mpmath.libmp import from_int, from_rational, mpi_from_str, round_ceiling, round_floor
+
+from dpassay.values import dataclass
 
 Number: TypeAlias = Any  # an ivmpf of the context below; mpmath has no types
 

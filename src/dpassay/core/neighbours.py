@@ -1,10 +1,10 @@
 """Which two inputs count as neighbours."""
 
 import re
-from dataclasses import dataclass
 from typing import Literal, cast
 
 from dpassay.errors import InputError
+from dpassay.values import dataclass
 
 Relation = Literal["any", "word", "replace-record", "add-remove-record", "query"]
 

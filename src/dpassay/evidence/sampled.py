@@ -1,8 +1,10 @@
 """Evidence from samples: what a guessing game showed."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 from typing import Any
+
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

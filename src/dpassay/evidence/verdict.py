@@ -6,7 +6,7 @@ advice. What users ask for most is reachable on the verdict itself, such as `ver
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -18,6 +18,7 @@ from dpassay.core.theorems import Theorem
 from dpassay.errors import AmbiguousError, InputError, harmless
 from dpassay.evidence.sampled import SampledWitness
 from dpassay.pipeline.mechanism import is_pipeline
+from dpassay.values import dataclass
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from dpassay.core.interval import Interval
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ composition of those is the best bound that (ε, δ) pairs alone allow: docs/pro
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from dpassay.core.guarantee import (
@@ -35,6 +35,7 @@ from dpassay.exact.profiles.profile import joined
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.sampling import Subsample
+from dpassay.values import dataclass
 
 MOST_ANSWERS = 1_000_000
 USUAL_DELTA = "1e-6"  # at which ε is stated if nothing else is said

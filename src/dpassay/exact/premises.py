@@ -7,7 +7,6 @@ theorem has in `core/theorems.py`. A bound without its premises is a fault of dp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from mpmath.libmp import round_ceiling, to_int
@@ -36,6 +35,7 @@ from dpassay.pipeline.stages.noises.radial import Radial
 from dpassay.pipeline.stages.sampling import Poisson, Sampling, Subsample
 from dpassay.pipeline.staircase import Staircase
 from dpassay.pipeline.truncated_laplace import TruncatedLaplace
+from dpassay.values import dataclass
 
 _LOSSLESS = ("encode", "decode", "repeat", "times")
 _EVEN = Laplace | Gaussian | DiscreteNoise | Staircase | TruncatedLaplace

@@ -6,7 +6,7 @@ only if the claim is refuted with 0.1% less noise.
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -37,6 +37,7 @@ from dpassay.pipeline.stages.noises.directions import Direction
 from dpassay.pipeline.stages.noises.radial import Radial
 from dpassay.pipeline.stages.noisy_max import GumbelMax, NoisyMax
 from dpassay.pipeline.syntax import NORMS
+from dpassay.values import dataclass
 
 T = TypeVar("T")
 USUAL_DELTA = "1e-6"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dpassay.core.functions.normal import normal_tail
 from dpassay.core.guarantee import EpsilonDelta
@@ -27,6 +27,7 @@ from dpassay.pipeline.stages.noises.bounded_laplace import BoundedLaplace
 from dpassay.pipeline.stages.noises.directions import Direction
 from dpassay.pipeline.stages.noises.radial import Radial, in_dimension
 from dpassay.pipeline.truncated_laplace import TruncatedLaplace
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

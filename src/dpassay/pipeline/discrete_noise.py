@@ -5,7 +5,6 @@ Added to other numbers it hides nothing: two values that do not differ by an int
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +15,7 @@ from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Noise
 from dpassay.pipeline.pair import Array, check_positive
 from dpassay.pipeline.syntax import Parameter, Syntax, positive
+from dpassay.values import dataclass
 
 _WIDEST = 100_000  # sums over outputs are this long
 

@@ -8,7 +8,6 @@ log-likelihood of outputs. Noise on coordinates, and bits, can also be drawn and
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,6 +18,7 @@ from dpassay.core.numbers import ZERO, Number, digits, middle, number
 from dpassay.errors import InputError
 from dpassay.pipeline.pair import Array
 from dpassay.pipeline.syntax import Syntax, Written, positive, written
+from dpassay.values import dataclass
 
 
 @runtime_checkable

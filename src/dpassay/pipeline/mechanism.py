@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
 from dpassay.errors import InputError, without_address
+from dpassay.values import dataclass
 
 if TYPE_CHECKING:
     from dpassay.pipeline.distributions import Distribution

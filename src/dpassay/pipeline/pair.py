@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpassay.core.numbers import INFINITY, ZERO, Number, iv, maximum, middle, number
 from dpassay.errors import InputError
+from dpassay.values import dataclass
 
 Array: TypeAlias = NDArray[np.float64]
 MAX_DIMENSION = 10_000_000

@@ -8,7 +8,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -21,6 +21,7 @@ from dpassay.pipeline.pipeline import MAX_STAGES, Pipeline
 from dpassay.pipeline.regions import Counted, Everything, Repeated, Rounded, Squashed, check_dimension, check_positive
 from dpassay.pipeline.stages.base import STAGES, Stage
 from dpassay.pipeline.syntax import Parameter, Syntax, written
+from dpassay.values import dataclass
 
 MAX_LENGTH, MAX_DEPTH = 10_000, 100  # characters; nested parentheses
 MAX_DIGITS, MAX_EXPONENT = 1000, 10_000  # of one number as it is written

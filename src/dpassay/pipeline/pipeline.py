@@ -1,7 +1,7 @@
 """A mechanism made of stages: text ─► encode ─► bound ─► noise ─► decode."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from dpassay.pipeline.regions import Everything, Sphere, check_dimension
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
 from dpassay.pipeline.stages.functions import Function
 from dpassay.pipeline.stages.sampling import Sampling, Times
+from dpassay.values import dataclass
 
 MAX_STAGES = 100
 

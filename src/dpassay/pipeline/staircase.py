@@ -1,7 +1,6 @@
 """Staircase noise: its density falls in steps, by a factor e^−epsilon every `sensitivity`."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from dpassay.core.numbers import Number, middle
 from dpassay.pipeline.distributions import Noise
 from dpassay.pipeline.pair import Array
 from dpassay.pipeline.syntax import Syntax, positive, probability
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,13 @@
 """How a stage or a noise is written: its `Syntax` defines its text form, its data form and its checks."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
 
 from dpassay.core.numbers import ONE, ZERO, Number, digits, maximum, middle, minimum, number
 from dpassay.errors import InputError
 from dpassay.pipeline.pair import check_dimension, check_positive
+from dpassay.values import dataclass
 
 INF = float("inf")
 NORMS: dict[str, float] = {"l1": 1.0, "l2": 2.0, "linf": INF}

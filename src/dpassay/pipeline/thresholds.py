@@ -4,10 +4,10 @@ See docs/proofs/post-processing.md, point 5.
 """
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 from dpassay.core.numbers import INFINITY, ZERO, Number, down, maximum, minimum, number, up
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

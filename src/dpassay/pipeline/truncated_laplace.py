@@ -1,7 +1,6 @@
 """Laplace noise truncated at a bound: it lies within ±bound of 0, so the output's support moves with the input."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from dpassay.core.numbers import Number, middle
 from dpassay.pipeline.distributions import Noise
 from dpassay.pipeline.pair import Array
 from dpassay.pipeline.syntax import Syntax, positive
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

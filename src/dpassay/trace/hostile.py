@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from dpassay.trace.result import TraceResult
 from dpassay.trace.runner import ALPHA
 from dpassay.trace.watch.record import Run
 from dpassay.trace.watch.tracer import Tracer
+from dpassay.values import dataclass
 
 MOST_RUNS = 200  # of a trace, including the counted runs of hostile inputs
 LEAST_RUNS = 185  # for hostile inputs, if more were needed before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from dpassay.trace.findings.findings import Finding
 from dpassay.trace.natural.counting import Count
 from dpassay.trace.replay.trials import Trials
 from dpassay.trace.watch.record import Draw
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True, eq=False)

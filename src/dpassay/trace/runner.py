@@ -11,7 +11,7 @@ import time
 import weakref
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, islice
 from typing import Any
 
@@ -48,6 +48,7 @@ from dpassay.trace.replay.trials import (
 from dpassay.trace.result import TraceResult
 from dpassay.trace.watch.record import Array, Run
 from dpassay.trace.watch.tracer import Tracer
+from dpassay.values import dataclass
 
 MOST_PAIRS, MOST_GIVEN, MOST_INPUTS = 4, 8, 40
 ALPHA = 1e-3  # error probability of a trace of given pairs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from dpassay.trace.relations import check_different, stated_relation
 from dpassay.trace.result import TraceResult
 from dpassay.trace.runner import trace as trace_pairs
 from dpassay.trace.watch.tracer import Tracer
+from dpassay.values import dataclass
 
 
 def trace(

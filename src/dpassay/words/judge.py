@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from dpassay.errors import InputError
 from dpassay.evidence.confirm import confirmed
 from dpassay.evidence.verdict import Advice, Bounds, ExactEvidence, JudgedClaim, Open, Proven, Refuted, Verdict
 from dpassay.evidence.word_witness import WordWitness
+from dpassay.values import dataclass
 from dpassay.words.certificate import certify_words
 from dpassay.words.groups import worst_in_groups
 from dpassay.words.mechanisms import MECHANISMS, CusText, ScoredWords, WordMechanism, need_directions

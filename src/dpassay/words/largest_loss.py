@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from dpassay.compute.kernels.word_gaps import distance_error, distances
 from dpassay.errors import InputError
+from dpassay.values import dataclass
 from dpassay.words.mechanisms import CusText, ScoredWords, WordMechanism, log_sum
 from dpassay.words.variants import NearestWords, SanTextPlus, distance_rows, scaled
 from dpassay.words.vocabulary import Array, Vocabulary

@@ -13,7 +13,6 @@ work on GPU tensors.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from dpassay.compute.kernels.word_gaps import METRICS, distances
 from dpassay.errors import InputError
+from dpassay.values import dataclass
 from dpassay.words.vocabulary import Array, Vocabulary
 
 SQUARED = "squared-l2"

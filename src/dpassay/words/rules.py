@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Literal, get_args
 
 from dpassay.errors import InputError
+from dpassay.values import dataclass
 from dpassay.words.vocabulary import Vocabulary
 
 Rule = Literal["copied", "dropped", "replaced"]

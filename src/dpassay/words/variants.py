@@ -12,7 +12,6 @@ word. docs/proofs/vocabulary.md, points 8 and 9.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import Any, ClassVar
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from dpassay.compute.devices import has_numba
 from dpassay.errors import InputError
+from dpassay.values import dataclass
 from dpassay.words.mechanisms import SanText, ScoredWords, WordMechanism, log_sum
 from dpassay.words.vocabulary import Array, Vocabulary
 

@@ -9,7 +9,6 @@ import hashlib
 import io
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.errors import InputError
+from dpassay.values import dataclass
 
 Array = NDArray[np.float64]
 FORMS = "text (a word and its numbers per line), .npz (arrays 'words' and 'vectors') or .safetensors"

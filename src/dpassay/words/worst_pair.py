@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from dpassay.compute.devices import has_numba, usable
 from dpassay.compute.kernels.word_gaps import distance_error
 from dpassay.errors import InputError
+from dpassay.values import dataclass
 from dpassay.words.mechanisms import ScoredWords, log_sum
 from dpassay.words.vocabulary import Array
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
@@ -18,6 +18,7 @@ from dpassay.audit.outputs.keys import distinct
 from dpassay.audit.outputs.outputs import Array, Outputs, as_row
 from dpassay.core.json import plain
 from dpassay.errors import InputError, harmless
+from dpassay.values import dataclass
 
 Scores = NDArray[np.float64]
 Bits: TypeAlias = Literal["no", "also", "only"]  # whether the bit patterns of floats are used

@@ -5,7 +5,7 @@ Implemented here because it must be fast on a hundred runs, have fine bins in th
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations, pairwise
 from typing import Any, Self, TypeAlias
 
@@ -33,6 +33,7 @@ from dpassay.audit.outputs.features import (
 )
 from dpassay.audit.outputs.keys import distinct
 from dpassay.audit.outputs.outputs import Array, Outputs, join, part
+from dpassay.values import dataclass
 
 Columns: TypeAlias = tuple[int, ...]  # the features of a table: one or two
 

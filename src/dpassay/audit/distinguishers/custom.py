@@ -1,7 +1,6 @@
 """A distinguisher supplied by the user."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from dpassay.audit.distinguishers.base import Distinguisher, Scores
 from dpassay.audit.outputs.outputs import Outputs
 from dpassay.errors import InputError
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain, pairwise
 from typing import Any, Self, TypeAlias
@@ -22,6 +22,7 @@ from dpassay.audit.distinguishers.frequencies import in_words
 from dpassay.audit.outputs.features import anomalies, coordinate_name
 from dpassay.audit.outputs.leaves import is_value
 from dpassay.audit.outputs.outputs import LONGEST, Array, Outputs
+from dpassay.values import dataclass
 
 FEWEST = 1024  # outputs of both inputs from which events are proposed: others show what is not rare
 BY_CHANCE = 0.2  # the largest share of the events that chance may be expected to propose

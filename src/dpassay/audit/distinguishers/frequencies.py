@@ -1,7 +1,6 @@
 """How often each category of outputs came from each input."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +19,7 @@ from dpassay.audit.distinguishers.base import (
 from dpassay.audit.outputs.features import anomalies
 from dpassay.audit.outputs.keys import distinct
 from dpassay.audit.outputs.outputs import Array, Outputs, join, part
+from dpassay.values import dataclass
 
 VALUES, ANOMALIES = "value", "oddities"  # their names in files
 MOST_VALUES = 4096  # distinguished

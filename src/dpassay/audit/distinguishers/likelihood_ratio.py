@@ -1,6 +1,5 @@
 """The likelihood ratio of exact distributions, which no other distinguisher beats (Neyman and Pearson)."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -9,6 +8,7 @@ from dpassay.audit.distinguishers.base import Distinguisher, Scores
 from dpassay.audit.outputs.outputs import Outputs
 from dpassay.compute.kernels.likelihood_ratio import LikelihoodRatioTable
 from dpassay.pipeline.distributions import Distribution, told_by_words
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ Implemented here because it is short, and importing a library for it would take 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +24,7 @@ from dpassay.audit.distinguishers.base import (
 from dpassay.audit.outputs.features import coordinate_name
 from dpassay.audit.outputs.keys import distinct
 from dpassay.audit.outputs.outputs import Array, Outputs, join
+from dpassay.values import dataclass
 
 WIDEST = 2048
 NEWTON, NEWTON_AGAIN = 5, 2  # steps on the first runs, and on all of them

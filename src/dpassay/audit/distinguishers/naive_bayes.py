@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +18,7 @@ from dpassay.audit.distinguishers.base import (
 )
 from dpassay.audit.outputs.ngrams import HASHED, cell_of, grams, ngrams
 from dpassay.audit.outputs.outputs import Array, Outputs
+from dpassay.values import dataclass
 
 MOST_INPUTS = 1 << 12
 

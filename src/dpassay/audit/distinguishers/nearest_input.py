@@ -1,13 +1,13 @@
 """Which of several inputs a vector output is nearest to."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require
 from dpassay.audit.outputs.outputs import Array, Outputs
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """The likelihood of an output according to the mechanism itself, from a method `log_prob(output, x)`."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +9,7 @@ from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet
 from dpassay.audit.outputs.outputs import Outputs
 from dpassay.errors import MechanismError
 from dpassay.pipeline.mechanism import Failure
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

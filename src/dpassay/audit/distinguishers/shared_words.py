@@ -1,13 +1,13 @@
 """Which input's words an output contains."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, require, shown_names
 from dpassay.audit.outputs.outputs import LONGEST, Outputs
+from dpassay.values import dataclass
 
 FEW = 8  # words that are searched for before a text is split
 

@@ -1,13 +1,14 @@
 """One number of a vector output: a coordinate, its sum, or which input it is nearer to."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
 from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, array, require, shown_names
 from dpassay.audit.outputs.outputs import Array, Outputs, part
+from dpassay.values import dataclass
 
 NEARER, NEARER_STEPS = "nearness", "nearness of increments"
 SUMMARIES: dict[str, Callable[[Array], Array]] = {

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dpassay.audit.inputs.text_pairs import ODD_WORDS, UNKNOWN
 from dpassay.core.neighbours import Neighbours
+from dpassay.values import dataclass
 
 HUGE, TINY, RARE = (1e30, 1e300), 1e-300, "syzygy"
 LONG = 2000  # words of a very long text

@@ -9,7 +9,7 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ from dpassay.audit.testing.training import (
 )
 from dpassay.core.json import plain
 from dpassay.errors import InputError, MechanismError
+from dpassay.values import dataclass
 
 SEARCH = 1  # experiments of the search are numbered from here
 CHECK = 1000  # the random stream of runs that a pair is checked by

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from dpassay.audit.distinguishers.base import Distinguisher
@@ -17,6 +16,7 @@ from dpassay.audit.mechanisms.python_objects import TorchModule, Transformer, aw
 from dpassay.audit.mechanisms.seeding import Seeded
 from dpassay.audit.mechanisms.targets import Adapted, Loaded
 from dpassay.errors import DpassayError, MechanismError, harmless
+from dpassay.values import dataclass
 
 OFFERS = ("log_prob", "encode")
 OUTPUT = "output"  # the name of the parameter that takes the output

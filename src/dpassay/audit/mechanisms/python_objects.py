@@ -10,7 +10,6 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from traceback import clear_frames
@@ -22,6 +21,7 @@ from dpassay.audit.mechanisms.rewriting import as_mechanism, is_rewriter
 from dpassay.audit.remote.timing import OutOfTime, check_time, within
 from dpassay.errors import DpassayError
 from dpassay.pipeline.mechanism import Failure, Mechanism
+from dpassay.values import dataclass
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop

@@ -6,12 +6,13 @@ text/rewriters/base.py defines what a rewriter is, and what else it may have.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from dpassay.errors import InputError
+from dpassay.values import dataclass
 
 
 def is_rewriter(thing: Any) -> bool:

@@ -6,7 +6,6 @@ import random
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -15,6 +14,7 @@ from dpassay.audit.mechanisms.python_objects import awaited
 from dpassay.audit.mechanisms.targets import describe, one_at_a_time
 from dpassay.pipeline.mechanism import HasDistribution, Mechanism
 from dpassay.pipeline.pipeline import Pipeline
+from dpassay.values import dataclass
 
 if TYPE_CHECKING:
     from dpassay.pipeline.distributions import Distribution

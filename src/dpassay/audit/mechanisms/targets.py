@@ -10,7 +10,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakSet
 
@@ -24,6 +24,7 @@ from dpassay.audit.outputs.outputs import only_output
 from dpassay.audit.remote.timing import check_time
 from dpassay.errors import DpassayError, InputError, MechanismError
 from dpassay.pipeline.mechanism import HasDistribution, Mechanism, Redrawn, is_pipeline
+from dpassay.values import dataclass
 
 if TYPE_CHECKING:
     from dpassay.pipeline.distributions import Distribution

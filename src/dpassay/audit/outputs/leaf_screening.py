@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import chain, combinations
 from typing import Any
@@ -21,6 +21,7 @@ from dpassay.audit.outputs.leaf_dict import written
 from dpassay.audit.outputs.leaf_views import INDEX, View, columns
 from dpassay.audit.outputs.leaves import ROOT
 from dpassay.audit.outputs.outputs import Array, Outputs, part
+from dpassay.values import dataclass
 
 SCREENED, SCREENED_VECTORS = 512, 128  # outputs of each input examined; plain vectors must be fast
 MOST_CELLS = 1 << 24  # numbers that are compared

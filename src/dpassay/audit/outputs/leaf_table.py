@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from dpassay.audit.outputs.apart import Apart
 from dpassay.audit.outputs.doubles import EXACT
 from dpassay.audit.outputs.leaf_dict import once
+from dpassay.values import dataclass
 
 Array: TypeAlias = NDArray[np.float64]
 MOST_PATHS = 1 << 18  # that are numbered; outputs with others are looked at path by path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
 from typing import Any, Literal, TypeAlias
@@ -18,6 +17,7 @@ from dpassay.audit.outputs.leaf_dict import Leaves, canonical, once, written
 from dpassay.audit.outputs.leaf_table import LeafTable
 from dpassay.audit.outputs.leaves import MOST_MEMBERS, ROOT, element, leaves_of
 from dpassay.audit.outputs.outputs import LONGEST, Array, Outputs, as_row
+from dpassay.values import dataclass
 
 Look: TypeAlias = Literal["numbers", "values", "text", "difference", "sum", "whole", "repeats", "code points"]
 INDEX, COUNT = f"{ROOT}.index(", f"{ROOT}.count("

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -21,6 +21,7 @@ from dpassay.audit.outputs.doubles import DOUBLES, as_doubles, exact, rounded_by
 from dpassay.audit.outputs.leaf_dict import Leaves, canonical
 from dpassay.errors import MechanismError
 from dpassay.pipeline.mechanism import Failure
+from dpassay.values import dataclass
 
 ROOT = "output"
 DEEPEST = 64

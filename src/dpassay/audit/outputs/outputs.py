@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from itertools import chain
@@ -25,6 +24,7 @@ from dpassay.audit.outputs.leaf_dict import Leaves, canonical, once
 from dpassay.audit.outputs.leaves import is_value, leaves_of
 from dpassay.errors import InputError
 from dpassay.pipeline.mechanism import Failure
+from dpassay.values import dataclass
 
 Array = NDArray[np.float64]
 Keys = NDArray[np.uint64]

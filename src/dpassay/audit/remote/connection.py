@@ -6,7 +6,6 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -16,6 +15,7 @@ from dpassay.audit.remote.lines import Reply, Troubles, check_length, late, shor
 from dpassay.audit.remote.timing import OutOfTime, Pacer, pause, within
 from dpassay.errors import InputError, MechanismError
 from dpassay.pipeline.mechanism import Failure
+from dpassay.values import dataclass
 
 if TYPE_CHECKING:
     import ssl

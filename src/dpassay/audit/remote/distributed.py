@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
@@ -51,6 +51,7 @@ from dpassay.errors import InputError, MechanismError
 from dpassay.pipeline.mechanism import Failure, Mechanism
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline
+from dpassay.values import dataclass
 
 MOST_TASKS = 1 << 14  # of a batch
 PROBES = 32  # runs in each process that reveal whether two processes draw the same

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Event
 from typing import Any
 
@@ -15,6 +15,7 @@ from dpassay.audit.remote.mapping import AnswerPath, Template
 from dpassay.audit.remote.programs import Remote, RequestMaker, independent_rows, plain_value
 from dpassay.audit.remote.timing import Pacer, interval
 from dpassay.errors import InputError, MechanismError
+from dpassay.values import dataclass
 
 MOST_RETRIES = 100
 RESERVED = ("content-length", "transfer-encoding", "connection", "host")  # set by HTTP itself

@@ -6,12 +6,12 @@ import math
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from queue import LifoQueue
 from typing import Any, Protocol
 
 from dpassay.errors import InputError, MechanismError
 from dpassay.pipeline.mechanism import Failure
+from dpassay.values import dataclass
 
 LONGEST_REPLY = 64 * 2**20  # bytes
 LONGEST_TIME = 86_400.0  # seconds

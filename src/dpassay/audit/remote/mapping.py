@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from dpassay.errors import InputError
+from dpassay.values import dataclass
 
 INPUT, SEED = "$input", "$seed"
 DEEPEST = 100  # steps of a path, and levels of a template

@@ -8,7 +8,7 @@ import re
 import weakref
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Event
 from typing import Any, Self, TypeAlias
 
@@ -19,6 +19,7 @@ from dpassay.audit.remote.process import Died, Process
 from dpassay.audit.remote.timing import check_time
 from dpassay.errors import InputError, MechanismError
 from dpassay.pipeline.mechanism import Failure, Redrawn, Repeated, check_number
+from dpassay.values import dataclass
 
 MOST_AT_ONCE = 1000  # outputs in one request
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from dpassay.audit.mechanisms.targets import describe
@@ -11,6 +11,7 @@ from dpassay.audit.resolved import Question
 from dpassay.audit.testing.experiment import Game, GameResult, rejected
 from dpassay.core.json import plain
 from dpassay.errors import InputError
+from dpassay.values import dataclass
 
 if TYPE_CHECKING:
     from dpassay.audit.storage import checkpoint

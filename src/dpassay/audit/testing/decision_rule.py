@@ -7,7 +7,7 @@ worse.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from dpassay.audit.testing.inference import Counts
 from dpassay.audit.testing.paired_variance import efficiency_of
 from dpassay.compute.kernels.numpy_kernels import FAR
 from dpassay.pipeline.distributions import Distribution
+from dpassay.values import dataclass
 
 FINALISTS = 3  # distinguishers tried on all calibration runs
 FAR_SPREADS = 4.0  # the logistic curve keeps rising so much farther out

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from dpassay.audit.outputs.outputs import Array
 from dpassay.audit.testing.inference import log_limits
 from dpassay.compute.kernels.numpy_kernels import FAR
+from dpassay.values import dataclass
 
 # Standard errors subtracted from the proportion of correct guesses, since the best of many rules is partly luck: at
 # most CAUTION, see `_caution`. A logistic curve through all scores needs CAUTION_SMOOTH; it counts as SMOOTH guesses.

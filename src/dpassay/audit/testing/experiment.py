@@ -6,7 +6,7 @@ This module defines an experiment and what its counts show; `training` learns it
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from dpassay.audit.testing.inference import (
 from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Distribution
 from dpassay.pipeline.mechanism import HasDistribution, Mechanism
+from dpassay.values import dataclass
 
 LEARN, TEST, COMPARE = range(3)  # what a random stream is for
 FIRST_ROUND = 128  # runs that the first rule is learnt from

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpassay.audit.options import check_alpha
 from dpassay.core.functions.beta import betainc, betainccinv, betaincinv, betaln
 from dpassay.errors import InputError
+from dpassay.values import dataclass
 
 # Binomial tails are accurate to at least 10 digits, logarithms of beta functions of 10⁸ runs to 1e-7; bounds are
 # relaxed by more than that.

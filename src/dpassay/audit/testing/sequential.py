@@ -8,7 +8,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -47,6 +47,7 @@ from dpassay.audit.testing.training import (
 )
 from dpassay.errors import MechanismError
 from dpassay.pipeline.mechanism import HasDistribution, Redrawn
+from dpassay.values import dataclass
 
 GuessCounts: TypeAlias = tuple[int, ...]  # correct and wrong guesses, and runs; then the same for the second input
 LOOK_FROM = 1 << 9  # runs of a game from which its batches are examined, if the first rounds used none

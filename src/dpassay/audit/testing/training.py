@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -22,6 +22,7 @@ from dpassay.audit.testing.experiment import LEARN, MOST_ROWS, Experiment, facto
 from dpassay.errors import ONLY_NONE, InputError, MechanismError
 from dpassay.pipeline.mechanism import Failure, Mechanism, Redrawn, Repeated
 from dpassay.pipeline.pipeline import Pipeline
+from dpassay.values import dataclass
 
 CELLS = 1 << 20  # numbers held at a time
 DISTRIBUTION_DRAWS = 60_000

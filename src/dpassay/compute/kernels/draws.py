@@ -9,7 +9,6 @@ logarithm. Counts are the same as if all the noise had been computed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpassay.compute.kernels.normal_quantile import normal_quantile
 from dpassay.compute.kernels.philox import Words
+from dpassay.values import dataclass
 
 Array: TypeAlias = NDArray[np.float64]
 ALL = 1 << 32

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpassay.compute.kernels.draws import ALL, EXPONENTIAL, GAUSSIAN, LAPLACE, Array, Noise, standard
 from dpassay.compute.kernels.philox import Words
+from dpassay.values import dataclass
 
 LARGEST_STEP = 8.0  # of one coordinate's ratio: beyond it 32 bits are too few for the tails
 LEAST_CHANCE = 2.0**-16  # of a bit, unless it is 0: for the same reason

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from dpassay.compute.devices import has_numba, numbers
 from dpassay.compute.kernels.draws import EXPONENTIAL, LAPLACE, Noise, Span, coin, rounded_up
 from dpassay.compute.kernels.philox import RUNS, key
+from dpassay.values import dataclass
 
 DRAWS = {"numpy": 1 << 24, "cpu": 1 << 29, "cuda": 1 << 40}  # about a second's work, or less
 

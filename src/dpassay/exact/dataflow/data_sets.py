@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dpassay.core.numbers import ZERO, Number, middle
 from dpassay.pipeline.pair import Block, Pair
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ docs/proofs/post-processing.md, points 3 to 8.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dpassay.core.functions.normal import normal_tail
 from dpassay.core.neighbours import Neighbours
@@ -23,6 +23,7 @@ from dpassay.pipeline.stages.bounds.clamp import Clamp
 from dpassay.pipeline.stages.bounds.squash import Squash
 from dpassay.pipeline.stages.query import Query
 from dpassay.pipeline.thresholds import Thresholds
+from dpassay.values import dataclass
 
 INF = float("inf")
 

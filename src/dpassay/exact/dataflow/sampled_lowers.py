@@ -7,7 +7,7 @@ lie, and in which order they are compared: docs/proofs/poisson.md, points 7 and 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, maximum
 from dpassay.core.theorems import Theorem
@@ -36,6 +36,7 @@ from dpassay.pipeline.stages.noises.radial import Radial
 from dpassay.pipeline.staircase import Staircase
 from dpassay.pipeline.thresholds import Thresholds
 from dpassay.pipeline.truncated_laplace import TruncatedLaplace
+from dpassay.values import dataclass
 
 _EVEN = Laplace | Gaussian | DiscreteNoise | Staircase | TruncatedLaplace  # the loss is the same in both orders
 

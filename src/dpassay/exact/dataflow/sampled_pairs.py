@@ -7,7 +7,6 @@ docs/proofs/poisson.md, points 4, 8 and 9.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 
 from dpassay.core.functions.roots import falling_root
@@ -21,6 +20,7 @@ from dpassay.exact.profiles.bounds import DropoutBound, PairBound, ProfileBound,
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pair import Pair
 from dpassay.pipeline.thresholds import Thresholds
+from dpassay.values import dataclass
 
 CLOSE = 1e-9  # the relative width of an ε that is found from its δ
 _OFFSETS = (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0)  # thresholds to try, in half gaps beyond the middle

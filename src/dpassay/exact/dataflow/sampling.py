@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dpassay.core.functions.normal import normal_tail
 from dpassay.core.neighbours import Neighbours
@@ -45,6 +45,7 @@ from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.pipeline.pair import Pair
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.sampling import Poisson, Sampling, Shuffle, Subsample, Times
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

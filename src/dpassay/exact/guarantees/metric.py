@@ -5,7 +5,7 @@ of its own norm, and if the stages change nothing around some point, or only sca
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dpassay.core.guarantee import MetricDP
 from dpassay.core.neighbours import Neighbours
@@ -38,6 +38,7 @@ from dpassay.pipeline.stages.noisy_max import NoisyMax
 from dpassay.pipeline.staircase import Staircase
 from dpassay.pipeline.syntax import NORMS
 from dpassay.pipeline.truncated_laplace import TruncatedLaplace
+from dpassay.values import dataclass
 
 _ON_SPHERE = (Theorem.SPHERE, Theorem.METRIC)
 

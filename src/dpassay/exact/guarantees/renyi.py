@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, log_add, maximum, middle, minimum, number
@@ -19,6 +18,7 @@ from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.profiles.bounded_range import RangeBound, loss_divergence
 from dpassay.exact.profiles.bounds import PairBound, ProfileBound, RenyiBound, ZcdpBound
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
+from dpassay.values import dataclass
 
 _MOST_SPLITS = 300
 _CLOSE = 1 + iv.mpf("1e-7")

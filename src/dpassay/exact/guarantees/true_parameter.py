@@ -4,7 +4,7 @@ docs/proofs/guarantees.md and docs/proofs/metric.md.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -27,6 +27,7 @@ from dpassay.pipeline.stages.noises.additive import Additive
 from dpassay.pipeline.stages.noises.mahalanobis import Mahalanobis
 from dpassay.pipeline.stages.noises.radial import Radial
 from dpassay.pipeline.syntax import NORMS
+from dpassay.values import dataclass
 
 Other: TypeAlias = MetricDP | RenyiDP | ZCDP | GDP  # guarantees that are not stated by ε and δ
 _LARGE = iv.mpf(10) ** 8  # arithmetic may fail beyond it, and below its inverse

@@ -6,7 +6,6 @@ in units of the scale.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -36,6 +35,7 @@ from dpassay.pipeline.regions import (
 )
 from dpassay.pipeline.stages.base import OutputRegion
 from dpassay.pipeline.stages.noises.bounded_laplace import BoundedLaplace
+from dpassay.values import dataclass
 
 INF = float("inf")
 _THEOREM = Theorem.BOUNDED_LAPLACE

@@ -1,6 +1,5 @@
 """The loss of random directions on the unit sphere: opposite vectors are the worst. Proof: docs/proofs/sphere.md."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +14,7 @@ from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.pipeline.regions import Array, Block, Pair, Sphere
 from dpassay.pipeline.stages.base import OutputRegion
 from dpassay.pipeline.stages.noises.directions import Direction, VonMisesFisher
+from dpassay.values import dataclass
 
 _LARGEST_ERROR = 1e-4  # of a logarithm in doubles; if it may be larger, only what ε-DP implies is stated
 SMALL_ANGLE = iv.mpf("1e-3")

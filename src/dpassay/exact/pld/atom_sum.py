@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from dpassay.core.numbers import ONE, ZERO, Number, between, down, exactly, iv, maximum, middle, minimum, up
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.pipeline.regions import Array
+from dpassay.values import dataclass
 
 MOST_OUTCOMES = 1 << 19
 MOST_KINDS = 16  # of values that are counted

@@ -6,13 +6,13 @@ relative to the largest one in fixed point, rounded down and up, so that both en
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 
 from mpmath.libmp import from_man_exp, to_fixed
 
 from dpassay.core.numbers import ZERO, Number, between, iv, maximum, number
 from dpassay.exact.pld.loss_components import AtomLoss
+from dpassay.values import dataclass
 
 _BITS = 256
 _UNIT = 1 << _BITS

@@ -8,11 +8,11 @@ post-processing. Sums are folded into a window of the lattice; Chernoff's inequa
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from dpassay.pipeline.regions import Array
+from dpassay.values import dataclass
 
 _U = 2.0**-53
 _LEFT_OUT = -70.0  # ln of a size: smaller powers of a spectrum are dropped, and counted as an error

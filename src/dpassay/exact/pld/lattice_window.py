@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from dpassay.exact.pld.lattice_sum import Window
 from dpassay.pipeline.regions import Array
+from dpassay.values import dataclass
 
 MOST_POINTS, FEWEST_POINTS = 1 << 20, 1 << 11
 MOST_CELLS = 1 << 20

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -17,6 +16,7 @@ from dpassay.core.functions.normal import gaussian_delta
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, down, iv, maximum, number, up
 from dpassay.errors import InputError
 from dpassay.pipeline.regions import Array
+from dpassay.values import dataclass
 
 MOST_ATOMS = 1024
 

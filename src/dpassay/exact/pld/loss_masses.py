@@ -7,7 +7,7 @@ its mean; rounding could shift the sum by as many grid steps as there are losses
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.pld.sampled.gaussian import SampledLoss
 from dpassay.exact.profiles.bounds import before_dropout
 from dpassay.pipeline.regions import Array
+from dpassay.values import dataclass
 
 OUTPUTS, WIDE, MOST = 6_001, 12.0, 1 << 19  # of one loss; standard deviations on either side; points of a grid
 FAR = 60.0  # scales beyond which Laplace noise is practically impossible

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, down, exactly, maximum, middle, minimum, up
@@ -16,6 +16,7 @@ from dpassay.exact.pld.lattice_cells import cells_of, has_cells, sketch_of
 from dpassay.exact.pld.lattice_sum import Curve, lower_curve, upper_curve
 from dpassay.exact.pld.lattice_window import MOST_CELLS, MOST_POINTS, Moments, window_at
 from dpassay.exact.pld.loss_components import AtomLoss, LossComponent
+from dpassay.values import dataclass
 
 Parts = tuple[tuple[LossComponent, int], ...]
 TOLERANCES = 2e-5, 1e-6  # relative to ε: what the lattice may add, tried one after the other

@@ -8,7 +8,6 @@ whole support, so nothing wraps around; its rounding error is bounded and charge
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
 from typing import Any, Literal
@@ -21,6 +20,7 @@ from dpassay.core.numbers import ZERO, Number, down, exactly, iv, middle, up
 from dpassay.errors import InputError
 from dpassay.exact.pld.loss_components import Cells, LossComponent, high_share
 from dpassay.pipeline.regions import Array
+from dpassay.values import dataclass
 
 MAX_POINTS = 1 << 23
 MANY = 32  # losses or more: most frequencies of their sum are below all doubles, and left out

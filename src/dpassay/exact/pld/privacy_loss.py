@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -52,6 +51,7 @@ from dpassay.pipeline.distributions import (
     Pmf,
     Shifted,
 )
+from dpassay.values import dataclass
 
 COARSEST, RESOLUTIONS = 1 << 12, (1 << 14, 1 << 17, 1 << 20)  # grid points, to begin with
 ANSWERS = 128  # cached, of each kind

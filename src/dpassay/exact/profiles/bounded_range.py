@@ -5,7 +5,7 @@ minus the smallest difference of scores).
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, log_add, maximum, middle, minimum
@@ -14,6 +14,7 @@ from dpassay.exact.pld.loss_components import AtomLoss, GaussianLoss, LaplaceLos
 from dpassay.exact.pld.noises.integer import DiscreteGaussianLoss, DiscreteLaplaceLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.profiles.bounds import PureBound, RenyiBound, renyi_delta, renyi_epsilon, renyi_order
+from dpassay.values import dataclass
 
 _TINY = iv.mpf("1e-20")  # below this range, 1 − e^−range loses too many of its 50 digits
 

@@ -5,13 +5,13 @@ A `PairBound` is the exact profile of one pair of neighbours. The others bound a
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, maximum, middle, minimum, number
 from dpassay.core.theorems import Theorem
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
+from dpassay.values import dataclass
 
 
 class ProfileBound(Protocol):

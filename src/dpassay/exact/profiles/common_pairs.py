@@ -5,7 +5,7 @@ worst pair. All other pipelines get the same two vectors.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from dpassay.pipeline.stages.exponential import Choose
 from dpassay.pipeline.stages.noises.additive import Additive
 from dpassay.pipeline.stages.query import PersonRows, Query
 from dpassay.pipeline.stages.sampling import Sampling
+from dpassay.values import dataclass
 
 Choices = list[tuple[PrivacyLoss, ...]]  # for each pair of inputs and each order of it, the losses of all parts
 _SAFE = 1e-9  # more than the rounding error of the stages in doubles

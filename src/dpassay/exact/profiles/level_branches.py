@@ -6,7 +6,7 @@ fixed first: one at the start, and more where the bound is largest.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpassay.exact.profiles.level_tables import JOINED, Levels, others
 from dpassay.pipeline.regions import Array
+from dpassay.values import dataclass
 
 SPLITS = 512  # of branches at most, for each row; half of these if coordinates are not counted
 _PATIENCE, _LITTLE = 128, 3e-4  # a search ends if the last 128 splits lowered ln δ by less than this

@@ -8,13 +8,13 @@ the two is kept.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
 
 from dpassay.pipeline.regions import Array
+from dpassay.values import dataclass
 
 COUNTED = 40  # up to this many coordinates they are counted, so that no Gaussian stands for the smallest shifts
 SMALL = range(4, 8)  # steps: up to one of these shifts count as Gaussian; the first if coordinates have a price

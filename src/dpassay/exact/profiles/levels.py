@@ -4,7 +4,6 @@
 """
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 
 from dpassay.core.numbers import ONE, ZERO, Number, exactly, iv, maximum, middle, minimum, up
@@ -14,6 +13,7 @@ from dpassay.exact.profiles.level_branches import log_delta
 from dpassay.exact.profiles.level_tables import COUNTED, Levels
 from dpassay.exact.profiles.saddlepoint import SaddlepointBound
 from dpassay.pipeline.distributions import Laplace
+from dpassay.values import dataclass
 
 SMALLEST_NORM, LARGEST_NORM, LARGEST_NORM_OF_MANY = 1e-6, 16.0, 7.5  # scales; above these other bounds are as good
 SHORT, MEDIUM, LONG = 1e-11, 1e-4, 0.02  # δ below which the integral of saddlepoint.md is as good; norms up to 1.25, 4

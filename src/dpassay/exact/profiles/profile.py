@@ -1,7 +1,7 @@
 """What is known about a mechanism's loss: the losses of real pairs from below, bounds for all pairs from above."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dpassay.core.guarantee import Guarantee
 from dpassay.core.numbers import INFINITY, ONE, TIE, ZERO, Number, between, down, maximum, minimum
@@ -12,6 +12,7 @@ from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.profiles.bounds import DropoutBound, PairBound, ProfileBound, before_dropout
 from dpassay.pipeline.distributions import Noise
 from dpassay.pipeline.regions import Pair, Region
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

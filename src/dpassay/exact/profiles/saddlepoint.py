@@ -7,7 +7,6 @@ and of shifts are bounded in doubles, and every error that this makes is added.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
@@ -17,6 +16,7 @@ from dpassay.core.numbers import ONE, ZERO, Number, exactly, iv, maximum, middle
 from dpassay.core.theorems import Theorem
 from dpassay.exact.profiles.bounds import RenyiBound
 from dpassay.pipeline.regions import Array
+from dpassay.values import dataclass
 
 CELLS = 500  # of frequencies
 CUT = 1e4  # beyond this many times max(s, the width of the peak) frequencies are bounded as one cell

@@ -1,7 +1,7 @@
 """What a region is: a set of values that a stage can output."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,6 +10,7 @@ import numpy as np
 from dpassay.core.numbers import Number, digits, iv
 from dpassay.errors import InputError
 from dpassay.pipeline.pair import Array, Pair, check_dimension, check_positive
+from dpassay.values import dataclass
 
 INF = float("inf")
 SAFE = 1 + 1e-12  # more than the rounding error of a norm in doubles

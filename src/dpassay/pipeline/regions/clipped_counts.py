@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 from dpassay.core.numbers import ONE, Number, digits, iv, maximum, middle, minimum
 from dpassay.pipeline.pair import Block, Pair
+from dpassay.values import dataclass
 
 Counts = tuple[tuple[int, int], ...]  # numbers, and how many coordinates have each of them
 _MOST_WORK = 200_000  # vectors and partial vectors to look at

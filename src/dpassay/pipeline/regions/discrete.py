@@ -1,7 +1,6 @@
 """Regions of points rather than volumes: bits, one-hot vectors, categories, lists; and min-max images."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +11,7 @@ from dpassay.errors import InputError
 from dpassay.pipeline.pair import Array, Block, Pair
 from dpassay.pipeline.regions.base import INF, SAFE, Region
 from dpassay.pipeline.regions.vector import Box, norm_of_ones
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

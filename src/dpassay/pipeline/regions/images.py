@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -15,6 +14,7 @@ from dpassay.core.numbers import ONE, ZERO, Number, between, digits, down, iv, m
 from dpassay.pipeline.pair import Array, Block, Pair
 from dpassay.pipeline.regions.base import INF, Region
 from dpassay.pipeline.regions.vector import Ball, SensitivityBall, norm_of_ones
+from dpassay.values import dataclass
 
 MOST_PAIRS = 16  # of rounded answers, none of which is known to be worse than another
 

@@ -5,7 +5,7 @@ A pair is written in blocks, so that 10⁵ equal coordinates take one line. See 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from dpassay.core.numbers import INFINITY, ZERO, Number, between, digits, down, 
 from dpassay.errors import InputError
 from dpassay.pipeline.pair import Array, Block, Pair, check_dimension
 from dpassay.pipeline.regions.base import SAFE, Region
+from dpassay.values import dataclass
 
 
 def _inverse(p: float) -> Number:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from dpassay.pipeline.distributions import Distribution
 from dpassay.pipeline.regions import Array, Bits, Finite, OneHot, Region, Repeated, Rounded, Sparse
 from dpassay.pipeline.syntax import Syntax, Written
 from dpassay.pipeline.thresholds import SIGNS, Thresholds
+from dpassay.values import dataclass
 
 Build = TypeVar("Build", bound="Callable[..., Stage]")
 # What survives of an output when a stage is applied to it: everything, events far out in every

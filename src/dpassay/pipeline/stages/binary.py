@@ -1,6 +1,5 @@
 """Numbers written in bits."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from dpassay.pipeline.regions import Bits, Everything, RowBits, Rows
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.syntax import Parameter, Syntax
 from dpassay.pipeline.thresholds import SIGNS, Thresholds
+from dpassay.values import dataclass
 
 
 def _length(what: str) -> Parameter:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from dpassay.pipeline.distributions import BitDistribution, Distribution, Pmf
 from dpassay.pipeline.regions import Array, Bits, Categories, OneHot, Region, Sparse
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion
 from dpassay.pipeline.syntax import Syntax, probability
+from dpassay.values import dataclass
 
 
 def _check_region(stage: NoiseStage, region: Region, allowed: tuple[type, ...], hint: str) -> None:

@@ -1,6 +1,5 @@
 """Stages that take one value, not a vector: a category, or a value that a public function hashes."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ from dpassay.errors import InputError
 from dpassay.pipeline.regions import Categories, Everything, OneHot, Region, Sparse
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.syntax import Syntax, count
+from dpassay.values import dataclass
 
 
 def _check_single(stage: Stage, before: OutputRegion) -> None:

@@ -1,6 +1,5 @@
 """Word dropout."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ from dpassay.core.numbers import Number, middle, number
 from dpassay.errors import InputError
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.syntax import Parameter, Syntax
+from dpassay.values import dataclass
 
 
 def _check_mu(value: Any) -> Number:

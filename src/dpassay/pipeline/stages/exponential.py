@@ -1,6 +1,6 @@
 """The exponential mechanism, under that name and as the softmax of logits, and top-k before it."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from dpassay.pipeline.distributions import Distribution, Pmf
 from dpassay.pipeline.regions import Array, Categories, Repeated
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
 from dpassay.pipeline.syntax import Syntax, count, positive
+from dpassay.values import dataclass
 
 
 class Choice(NoiseStage):

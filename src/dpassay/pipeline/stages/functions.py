@@ -1,7 +1,6 @@
 """Functions about which nothing is known: the encoder, and whatever comes after the noise."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from dpassay.errors import InputError
 from dpassay.pipeline.regions import Array, Box, Everything
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.syntax import INF, Syntax
+from dpassay.values import dataclass
 
 
 def _of_any_function(before: OutputRegion, dim: int | None) -> OutputRegion:

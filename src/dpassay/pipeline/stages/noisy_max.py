@@ -1,6 +1,6 @@
 """Report noisy max: the output whose score is largest once noise is added to each. docs/proofs/noisy-max.md."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from dpassay.pipeline.regions import Array
 from dpassay.pipeline.stages.base import text_form
 from dpassay.pipeline.stages.exponential import Choice, Choose
 from dpassay.pipeline.syntax import Parameter, Syntax, positive
+from dpassay.values import dataclass
 
 NOISES = ("laplace", "exponential", "gumbel")
 

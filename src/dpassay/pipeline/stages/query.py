@@ -1,6 +1,5 @@
 """First stages that define how neighbouring data sets differ: a query's answers, and rows of one person each."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from dpassay.errors import InputError
 from dpassay.pipeline.regions import Counted, MonotoneBall, Rows, SensitivityBall
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.syntax import NORM, NORMS, Parameter, Syntax, positive
+from dpassay.values import dataclass
 
 _MOVES = ("any", "monotone")
 

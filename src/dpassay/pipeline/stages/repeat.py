@@ -1,6 +1,5 @@
 """Repetition, which is composition: each copy of the vector gets its own noise."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ from dpassay.errors import InputError
 from dpassay.pipeline.regions import Categories, Repeated
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.syntax import Syntax, count
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from dpassay.core.numbers import Number, middle, number
 from dpassay.errors import InputError
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.syntax import Parameter, Syntax, count
+from dpassay.values import dataclass
 
 
 def _check_rate(value: Any) -> Number:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from dpassay.trace.laws.number_laws import NOISE_KINDS, NodeLaw, law_of
 from dpassay.trace.replay.replaying import Replay, Use
 from dpassay.trace.watch.loaders import mismatch
 from dpassay.trace.watch.record import Draw, Place, Run
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

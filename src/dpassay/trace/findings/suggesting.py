@@ -6,7 +6,7 @@ It decides nothing: trials and counted natural runs do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ from dpassay.trace.replay.replaying import Replay, Use, released_nodes, replay
 from dpassay.trace.replay.trials import matched
 from dpassay.trace.watch.record import Draw, Place, Run
 from dpassay.trace.watch.tracer import Tracer
+from dpassay.values import dataclass
 
 REPLAYS = 3
 TIE, TIE_OF_FLOATS = number("1e-6"), number("1e-5")  # relative: a loss that exceeds the claim by less is rounding

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from dpassay.trace.laws.outcomes import Outcomes, comes_again, drawn_anew, gone_
 from dpassay.trace.watch.choosing import CHOICE
 from dpassay.trace.watch.record import Array, Draw, Run
 from dpassay.trace.watch.tracer import Tracer
+from dpassay.values import dataclass
 
 MOST_RUNS = 110  # of a trace: some are left to reproduce the finding, and for hostile inputs
 MOST_IF_QUICK, SECONDS = 400, 0.8  # runs of each input, if they are quick; the time for them

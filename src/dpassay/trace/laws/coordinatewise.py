@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any
 
@@ -19,6 +18,7 @@ from dpassay.trace.laws.outcomes import LEAST, SHORTEST, Part, Step, changed, st
 from dpassay.trace.natural.whole import Reading
 from dpassay.trace.watch.record import Run
 from dpassay.trace.watch.tracer import Tracer
+from dpassay.values import dataclass
 
 MOST_PARTS, MOST_TOGETHER = 300, 4096  # of a number; of numbers that decide the same parts of the output
 Piece = tuple[str, Any]  # of which type, and its value

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 from numpy import asarray
 
 from dpassay.trace.watch.record import Array, Draw, Node, Place
+from dpassay.values import dataclass
 
 # For each distribution of a library, its law, and the names of its location and its scale.
 NOISES = {

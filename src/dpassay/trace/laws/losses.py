@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from dpassay.trace.laws.other_noises import KINDS as OTHER_KINDS
 from dpassay.trace.laws.other_noises import pure_loss
 from dpassay.trace.replay.replaying import Coarse, Use
 from dpassay.trace.watch.record import Array
+from dpassay.values import dataclass
 
 SYMMETRIC = ("laplace", "gaussian", "discrete laplace")
 

@@ -8,7 +8,6 @@ functions of one uniform number is unknown.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +16,7 @@ from numpy import asarray
 
 from dpassay.trace.laws.formulas import GRID, REMEMBERED, Law, at_uniform, bases, source_law, uniform_law
 from dpassay.trace.watch.record import Array, Draw, Node
+from dpassay.values import dataclass
 
 NOISE_KINDS = ("laplace", "gaussian", "exponential", "discrete laplace", "logistic", "cauchy", "gumbel")
 

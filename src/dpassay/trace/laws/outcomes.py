@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from dpassay.trace.natural.outputs import described
 from dpassay.trace.watch.choosing import CHOICE
 from dpassay.trace.watch.record import Array, Draw, Run
 from dpassay.trace.watch.tracer import Tracer
+from dpassay.values import dataclass
 
 LONGEST, MOST_WHOLE, MOST_TRIES = (
     64,

@@ -6,7 +6,6 @@ An event is chosen on some runs and counted in others, so that its counts are bi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from dpassay.core.functions.beta import betaincinv
@@ -15,6 +14,7 @@ from dpassay.trace.natural.events import Event, candidates
 from dpassay.trace.natural.projections import Centres
 from dpassay.trace.natural.runs import Natural
 from dpassay.trace.natural.whole import Reading
+from dpassay.values import dataclass
 
 PILOT, FEW, MOST_COUNTED = 200, 12, 200_000
 LOOKS = 3  # times an event is chosen and counted; each look has its part of α

@@ -6,7 +6,6 @@ import math
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from dpassay.trace.natural.projections import Array, Centres, Column, likelihood_ratio, projections
 from dpassay.trace.natural.whole import Reading, numbers_in
+from dpassay.values import dataclass
 
 MOST_COLUMNS, MOST_PAIRED, MOST_VALUES, MOST_FORMS = 400, 40, 12, 4
 USUAL = 0.95  # of the texts: a few may happen to be read in another way

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.trace.natural.whole import Reading
+from dpassay.values import dataclass
 
 MOST_WRITTEN = 4  # weights that are written out
 Array = NDArray[Any]

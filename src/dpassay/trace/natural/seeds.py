@@ -10,13 +10,13 @@ import inspect
 import random
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
 from dpassay.trace.natural.bits import generators_of, global_names, is_torch_generator, set_state, state_of
+from dpassay.values import dataclass
 
 _MAKERS = ("default_rng", "RandomState", "Random", "Generator")
 _SHARED = {"manual_seed": "torch", "seed": ""}

@@ -14,13 +14,13 @@ import struct
 import sys
 import types
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from dpassay.trace.watch.record import is_theirs
+from dpassay.values import dataclass
 
 MOST_PARTS, DEEPEST = 200_000, 40
 _CODE = (type, types.ModuleType, types.BuiltinFunctionType, types.MethodWrapperType, type(len), type(np.sin))

@@ -7,7 +7,6 @@ is only a guess: trials show whether the outputs agree. docs/proofs/coupling.md,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +16,7 @@ from dpassay.trace.laws.losses import SYMMETRIC, Coordinate, PairLoss, composed_
 from dpassay.trace.laws.number_laws import NOISE_KINDS, node_law
 from dpassay.trace.replay.replaying import Use
 from dpassay.trace.watch.record import Array, Node, Place, Run
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True, eq=False)

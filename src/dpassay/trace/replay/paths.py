@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ from dpassay.trace.watch.deciding import COMPARISONS
 from dpassay.trace.watch.follow import difference, moved
 from dpassay.trace.watch.record import Comparison, Draw, Node, Run
 from dpassay.trace.watch.tracer import Tracer
+from dpassay.values import dataclass
 
 MOST_PATHS, MOST_LEARNED, SETTLED = 300, 600, 100  # paths of an input; runs to learn them; of which the last show none
 ROUNDS = 60  # how often a path is begun anew

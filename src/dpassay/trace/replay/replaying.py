@@ -6,7 +6,6 @@ output in another way.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from dpassay.trace.natural.outputs import ROUNDING, leaves, same
 from dpassay.trace.replay.solving import Wanted
 from dpassay.trace.watch.record import Array, Draw, Node, Run
 from dpassay.trace.watch.tracer import Tracer
+from dpassay.values import dataclass
 
 STRETCH = (-30, 1000, 1)  # times the usual noise
 _PASSES = 5

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -28,6 +27,7 @@ from dpassay.trace.replay.replaying import Use
 from dpassay.trace.replay.shifting import same_noise, shifted
 from dpassay.trace.watch.record import Array, Run
 from dpassay.trace.watch.tracer import Tracer
+from dpassay.values import dataclass
 
 LEAST, ENOUGH, AT_ONCE = 20, 150, 50  # trials: to see whether watching changes anything; for a bound; in a process
 MOST_UNKNOWN = 0.1  # of all trials, on paths that are not known

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from types import FrameType
@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy import asarray
 from numpy.typing import NDArray
+
+from dpassay.values import dataclass
 
 Array = NDArray[Any]
 

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +23,7 @@ from dpassay.trace.natural.whole import read
 from dpassay.trace.watch.numbers import bare, plain
 from dpassay.trace.watch.record import Array, Draw, Run
 from dpassay.trace.watch.sources import running, watch, watched_generator, watching
+from dpassay.values import dataclass
 
 
 @dataclass

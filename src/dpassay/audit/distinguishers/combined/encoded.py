@@ -7,7 +7,6 @@ output reveals nothing by itself: the only information is whether its code is th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +20,7 @@ from dpassay.audit.outputs.leaf_views import number
 from dpassay.audit.outputs.leaves import ROOT, element, is_value, leaves_of
 from dpassay.audit.outputs.outputs import Array, Outputs, part
 from dpassay.pipeline.mechanism import Failure
+from dpassay.values import dataclass
 
 LOOKED_AT = 512  # outputs of each input used to choose which leaves are compared
 MOST_COMPARED, BEST = 64, 8  # leaves compared with a code, and how many of them are kept

@@ -1,7 +1,7 @@
 """A distinguisher behind a guard: anomalies that only one input ever gave decide first."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from dpassay.audit.distinguishers.base import WEIGHTIEST, Distinguisher, Scores, require
 from dpassay.audit.distinguishers.frequencies import Frequencies
 from dpassay.audit.outputs.outputs import Outputs
+from dpassay.values import dataclass
 
 ONE_SIDED = 2.5  # log-odds from which an anomaly counts as belonging to one input only
 

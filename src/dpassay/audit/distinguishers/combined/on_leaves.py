@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -33,6 +33,7 @@ from dpassay.audit.outputs.leaf_views import LOOKS, View, partly_whole
 from dpassay.audit.outputs.leaves import ROOT
 from dpassay.audit.outputs.outputs import Outputs, part
 from dpassay.audit.outputs.relations import related_numbers, related_outputs
+from dpassay.values import dataclass
 
 _COORDINATE = re.compile(r"output\[(\d+)\]|the output")
 POSITIONED = 64  # entries of a vector of whole numbers whose positions are used

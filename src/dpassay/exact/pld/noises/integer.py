@@ -4,7 +4,6 @@ docs/proofs/discrete-laplace.md and docs/proofs/discrete-gaussian.md.
 """
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -15,6 +14,7 @@ import numpy as np
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, down, iv, maximum, middle, minimum, up
 from dpassay.exact.pld.loss_components import AtomLoss, Cells, LossComponent
 from dpassay.pipeline.discrete_noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
+from dpassay.values import dataclass
 
 _MOST_CELLS = 1 << 12
 

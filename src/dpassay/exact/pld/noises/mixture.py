@@ -5,7 +5,6 @@ cell gives a bound from below, spreading it over its range of losses one from ab
 docs/proofs/mixture.md.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +13,7 @@ from dpassay.core.numbers import INFINITY, ZERO, Number, between, down, iv, maxi
 from dpassay.exact.pld.loss_components import Cells, high_share, minimum_one
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.regions import Array
+from dpassay.values import dataclass
 
 # Masses and log densities below take a few correctly rounded operations, far more accurate than this.
 _SLACK = 1e-9

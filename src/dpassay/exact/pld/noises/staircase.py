@@ -1,12 +1,11 @@
 """The loss of one coordinate with staircase noise: docs/proofs/staircase.md. Distances are in sensitivity units."""
 
-from dataclasses import dataclass
-
 from mpmath.libmp import round_ceiling, to_int
 
 from dpassay.core.numbers import ONE, ZERO, Number, iv, maximum, middle, minimum
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.pipeline.staircase import Staircase
+from dpassay.values import dataclass
 
 MOST_STEPS = 1024  # a larger loss is not listed in full
 

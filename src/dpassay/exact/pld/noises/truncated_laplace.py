@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, maximum, middle, minimum, missing, up
 from dpassay.exact.pld.loss_components import AtomLoss, Cells, LaplaceLoss, LossComponent
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ In units of the standard deviation a record that takes part moves the sum by at 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -33,6 +32,7 @@ from dpassay.exact.pld.lattice_sum import Curve, lower_curve, upper_curve
 from dpassay.exact.pld.lattice_window import Moments, window_at
 from dpassay.exact.pld.loss_components import Cells
 from dpassay.exact.pld.sampled.cells import Way, cell_masses, losses_at, sketch
+from dpassay.values import dataclass
 
 TOLERANCE = 1e-4  # relative to ε: what the lattice may add
 ROUNDS, CLOSE = 3, 7e-4  # how often a window is tried, and the relative width that is enough

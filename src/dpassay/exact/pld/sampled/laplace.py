@@ -9,7 +9,6 @@ side, and the opposite of it on the other side: point 11.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -19,6 +18,7 @@ from dpassay.exact.pld.lattice_sum import CellMasses
 from dpassay.exact.pld.lattice_window import MOST_CELLS, Limits, Sketch
 from dpassay.exact.pld.loss_components import Cells
 from dpassay.pipeline.regions import Array
+from dpassay.values import dataclass
 
 LaplaceWay = Literal["remove", "add", "replace"]
 _U = 2.0**-53

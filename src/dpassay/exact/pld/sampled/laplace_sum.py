@@ -8,7 +8,6 @@ docs/proofs/poisson.md, point 12.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
@@ -20,6 +19,7 @@ from dpassay.exact.pld.lattice_window import MOST_CELLS, Limits, Sketch
 from dpassay.exact.pld.loss_components import Cells
 from dpassay.exact.pld.sampled.laplace import LaplaceWay, raised
 from dpassay.pipeline.regions import Array
+from dpassay.values import dataclass
 
 _U = 2.0**-53
 _MOST_POINTS = 1 << 14  # of the sum of all coordinates

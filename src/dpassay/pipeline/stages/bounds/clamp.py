@@ -1,6 +1,6 @@
 """Clamping: each coordinate is moved between two limits."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from dpassay.pipeline.regions import (
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.syntax import INF, Parameter, Syntax, written
 from dpassay.pipeline.thresholds import Thresholds
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

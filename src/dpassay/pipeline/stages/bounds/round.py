@@ -1,6 +1,5 @@
 """Rounding to integers."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from dpassay.pipeline.regions import (
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.syntax import INF, Syntax
 from dpassay.pipeline.thresholds import Thresholds
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Stages that scale a vector as a whole: clipping, normalising, min-max scaling."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from dpassay.pipeline.regions import (
 )
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.syntax import NORM, NORMS, Parameter, Syntax, positive
+from dpassay.values import dataclass
 
 
 def _in_units(batch: Any, p: float) -> tuple[Array, Array, Array]:

@@ -1,6 +1,5 @@
 """Squashing: tanh or the sigmoid of each coordinate."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from dpassay.pipeline.regions.images import squashed
 from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.syntax import INF, Parameter, Syntax
 from dpassay.pipeline.thresholds import Thresholds
+from dpassay.values import dataclass
 
 
 def _check_kind(kind: str) -> str:

@@ -1,6 +1,5 @@
 """Noise added to each coordinate: laplace, gaussian, onesided and leak in a text, mixtures of them in code."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from dpassay.pipeline.distributions import Distribution, Gaussian, Laplace, Mixt
 from dpassay.pipeline.regions import Array, Categories, Everything
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, text_form
 from dpassay.pipeline.syntax import Syntax, check_probability, probability
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

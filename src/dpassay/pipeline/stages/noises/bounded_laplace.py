@@ -1,7 +1,6 @@
 """The bounded Laplace mechanism: Laplace noise, drawn again until the output lies between two limits."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from dpassay.pipeline.distributions import Distribution
 from dpassay.pipeline.regions import Array, Box, Categories
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion
 from dpassay.pipeline.syntax import Parameter, Syntax, positive, written
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

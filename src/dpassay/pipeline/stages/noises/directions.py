@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from dpassay.pipeline.distributions import Distribution
 from dpassay.pipeline.regions import Array, Sphere
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion
 from dpassay.pipeline.syntax import Syntax, positive
+from dpassay.values import dataclass
 
 _UNIT = 1e-6  # how far from 1 the length of a unit vector may be: vectors are often stored in single precision
 

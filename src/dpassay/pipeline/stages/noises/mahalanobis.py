@@ -1,7 +1,7 @@
 """Radial noise in a Mahalanobis norm, that of a covariance matrix."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from dpassay.pipeline.distributions import Distribution
 from dpassay.pipeline.regions import Array, Pair, Region
 from dpassay.pipeline.stages.noises.radial import Radial, ShiftedRadial, draw
 from dpassay.pipeline.syntax import Syntax, positive
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

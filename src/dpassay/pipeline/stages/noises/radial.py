@@ -1,7 +1,6 @@
 """Radial noise: its density depends only on the noise's norm (the K-norm mechanism of a norm's ball)."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from dpassay.pipeline.regions import Array, Categories, Everything, Pair, Region
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
 from dpassay.pipeline.stages.noises.additive import Additive
 from dpassay.pipeline.syntax import NORM, NORMS, Syntax, positive
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)
