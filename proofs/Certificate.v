@@ -19,7 +19,11 @@ Proof. by move=> n0; rewrite card_ord INR_Z. Qed.
 
 Ltac sizes := rewrite ?card_ord ?INR_Z //; try lia.
 Ltac count := by rewrite ?card_ord; apply/ltP; lia.
-Ltac tie := apply: Req_le; field; repeat split; try lra; try interval with (i_prec 90).
+Ltac roots :=                                   (* of squares: sqrt 1024 is 32 *)
+  repeat match goal with |- context [sqrt (IZR ?n)] =>
+    let r := eval vm_compute in (Z.sqrt n) in rewrite (_ : sqrt (IZR n) = IZR r); [| by apply: sqrt_lem_1; lra]
+  end.
+Ltac tie := apply: Req_le; roots; field; repeat split; try lra; try interval with (i_prec 90).
 Ltac number := sizes; first [ lra | interval with (i_prec 220) | by tie ].
 Ltac side := first [ count | number ].
 Ltac integrated := rewrite /threshold /gaussian_density; integral with (i_prec 120, i_degree 15, i_fuel 300).

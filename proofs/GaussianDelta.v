@@ -3,7 +3,8 @@
     Two inputs D apart are the worst, and outputs beyond t = sigma^2 eps / D + D / 2 are the ones that count.  If no
     interval that begins at t shows more than delta, nothing does.
 
-    Main theorems: [gaussian_upper], [gaussian_exact], [gaussian_proven] (with numbers: two integrals and a bound on the tail). *)
+    Main theorems: [gaussian_upper], [gaussian_exact], [gaussian_proven] (with numbers: two integrals and a bound on the tail),
+    [gaussian_far] (inputs that are very far apart). *)
 
 From Coquelicot Require Import Coquelicot.
 From Dpassay Require Import Prelude Gaussian.
@@ -319,5 +320,30 @@ Proof.
     by apply: RInt_ge_0 => //; [exact: density_integrable | move=> z _; apply: Rlt_le; apply: density_gt0].
   have tailD := tail_bound DT TM.
   rewrite -cD -c0 /plus /=; nra.
+Qed.
+
+(** Inputs very far apart: nearly all outputs of D are closer than K to it, and 0 gives so few of them that no integral of
+    them is needed. *)
+Theorem gaussian_far delta D K B p : 0 < K -> K <= D -> B <= (D - K) * (D - K) / (2 * sigma * sigma) ->
+  p <= RInt (f 0) (- K) K -> exp eps * (2 * K * (/ (sigma * sqrt (2 * PI)) * exp (- B))) + delta < p ->
+  ~ gaussian_private sigma eps delta D.
+Proof.
+  move=> K0 KD le_B le_p broken; have D0 : 0 <= D by lra.
+  have c0 : 0 < / (sigma * sqrt (2 * PI)).
+    apply: Rinv_0_lt_compat; apply: Rmult_lt_0_compat => //; apply: sqrt_lt_R0; have := PI_RGT_0; lra.
+  have falls z : D - K <= z -> f 0 z <= f 0 (D - K).
+    move=> le; rewrite /gaussian_density !Rminus_0_r; apply: Rmult_le_compat_l; first lra.
+    apply: exp_le; apply: Rmult_le_compat_r; last nra.
+    by apply: Rlt_le; apply: Rinv_0_lt_compat; apply: two_s2.
+  have s0 : 0 <= f 0 (D - K) by apply: Rlt_le; apply: density_gt0.
+  have few := @density_tail (D - K) (f 0 (D - K)) s0 falls (D + K) ltac:(lra).
+  have at_most : f 0 (D - K) <= / (sigma * sqrt (2 * PI)) * exp (- B).
+    rewrite /gaussian_density Rminus_0_r; apply: Rmult_le_compat_l; first lra.
+    by apply: exp_le; rewrite /Rdiv Ropp_mult_distr_l_reverse; move: le_B; rewrite /Rdiv; lra.
+  apply: (@gaussian_refuted sigma eps delta D (D - K) (D + K) p _ sigma_gt0 D0 _ _ few); first lra.
+  - have := shifted 0 D (- K) K; rewrite Rminus_0_r (_ : - K + D = D - K); last ring.
+    by rewrite (_ : K + D = D + K); [move=> <- | ring].
+  - rewrite (_ : D + K - (D - K) = 2 * K); last ring.
+    have := Rmult_le_compat_l _ _ _ (Rlt_le _ _ (exp_pos eps)) (Rmult_le_compat_l (2 * K) _ _ ltac:(lra) at_most); lra.
 Qed.
 End Delta.

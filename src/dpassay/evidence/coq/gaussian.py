@@ -8,13 +8,15 @@ from dpassay.evidence.coq.terms import DIGITS, Stage, Term, Unsupported
 _CLOSEST = 1e-22  # how much of the event's probability must be left to decide the claim
 _TAIL = 12  # standard deviations
 _FARTHEST = 40
+_RARE = 1_000  # e^-1000 is as good as 0 here, and no work for interval arithmetic
 _NORMS = (("l1",), ("l2",), ("linf",))  # the same for one answer
 
 
 def gaussian(claim: Claim, stages: list[Stage]) -> list[str]:
     """The event: outputs beyond the point where the loss is epsilon, up to 12 standard deviations farther.
 
-    To refute a claim, outputs more than 12 standard deviations before the farther input are left out.
+    To refute a claim, outputs more than 12 standard deviations before the farther input are left out. Inputs very far
+    apart need no integral but that of the noise itself.
     """
     if claim.dim != 1 or not claim.single_step or stages[0].words not in _NORMS:
         raise Unsupported(
@@ -26,10 +28,27 @@ def gaussian(claim: Claim, stages: list[Stage]) -> list[str]:
         return verdict_theorem(claim, says, "apply: gaussian_not_pure; number.")
     if claim.epsilon <= 0 or claim.delta <= 0:
         raise Unsupported("Gaussian noise can be written for Coq for an epsilon and a delta above 0")
+    if claim.refuted and distance.about > _FARTHEST * sigma.about:
+        use = f"@gaussian_far _ _ _ _ _ {_far(claim, distance, sigma)}"
+        return verdict_theorem(claim, says, f"apply: ({use}); gaussian_number.")
     with mp.workdps(DIGITS):
         start, end, shown = _numbers(claim, distance, sigma)
     use = f"@gaussian_refuted _ _ _ _ {start}" if claim.refuted else "@gaussian_proven _ _ _ _ _"
     return verdict_theorem(claim, says, f"apply: ({use} {end} {' '.join(shown)}); gaussian_number.")
+
+
+def _far(claim: Claim, distance: Term, sigma: Term) -> str:
+    """How far outputs may be from the farther input, how rare they are for the other, and a probability in between."""
+    with mp.workdps(DIGITS):
+        width = sigma.about
+        near = Term.near(_TAIL * width, width)
+        exponent = min(_RARE, int((distance.about - near.about) ** 2 / (2 * width**2)) - 1)
+        shown = mp.ncdf(near.about, 0, width) - mp.ncdf(-near.about, 0, width)
+        peak = 1 / (width * mp.sqrt(2 * mp.pi))
+        least = mp.exp(Term.of(claim.epsilon).about - exponent) * 2 * near.about * peak + Term.of(claim.delta).about
+        if shown - least <= _CLOSEST:
+            raise Unsupported("this claim is too close to call for the integrals of Coq")
+        return f"{near.text} {exponent} {Term.near((shown + least) / 2, shown - least).text}"
 
 
 def _numbers(claim: Claim, distance: Term, sigma: Term) -> tuple[str, str, list[str]]:

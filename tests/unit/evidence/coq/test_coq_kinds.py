@@ -34,6 +34,7 @@ class Kind(NamedTuple):
 # The true epsilon of each is a formula of the page in docs/proofs that is about it.
 KINDS = {
     "l2 ball": Kind("clip(l2, 1) | laplace(2)", 1, 2.01, {"dim": 4}),  # sqrt 4
+    "l2 ball, a square dimension": Kind("clip(l2, 2.7) | laplace(2.7)", 4, 3.99, {"dim": 4}),  # 2 sqrt 4
     "l1 ball": Kind("clip(l1, 1) | laplace(2)", 1, 0.99, {"dim": 4}),  # 1
     "linf ball": Kind("clip(linf, 1) | laplace(2)", 4, 3.99, {"dim": 4}),  # 4
     "records": Kind("clamp(0, 3) | laplace(1)", 2, 3, {"dim": 1, "neighbours": "replace-record"}),  # 3
@@ -79,6 +80,7 @@ KINDS = {
     "Gaussian": Kind("query(l2, 2) | gaussian(2)", 1.1, 0.9, {"delta": 0.12}),  # delta(1) = 0.1269...
     "Gaussian, refuted": Kind("query(l2, 2) | gaussian(2)", 1, 1.1, {"delta": 0.12}),
     "Gaussian without delta": Kind("query(l2, 1) | gaussian(1)", 100, ""),
+    "Gaussian, far apart": Kind("query(l2, 500) | gaussian(1)", 1, "", {"delta": 0.1}),  # delta(1) > 1 - 10^-100
     "one-sided": Kind("clamp(0, 1) | onesided(1)", 100, "", {"dim": 1}),
     "no noise": Kind("clamp(0, 1)", 100, "", {"delta": 0.5, "dim": 3}),
     "leak": Kind("category(9) | leak(0.1)", 1, "", {"delta": 0.09}),
