@@ -46,12 +46,11 @@ def witness_of(question: Question, state: AuditState) -> SampledWitness | None:
 
 
 def _event(rule: DecisionRule, features: Sequence[str]) -> str:
-    """The event in words; where many words are weighed, also the one that weighs most."""
-    said = rule.describe()
-    if not features or not rule.distinguisher.by_words:
+    """The event in words; where features are weighed, also the one that weighs most."""
+    said, what = rule.describe(), rule.distinguisher.describe()
+    if not features or not rule.distinguisher.by_features:
         return said
-    what = rule.distinguisher.describe()
-    return said.replace(what, f"{what}, above all {features[0]}", 1)
+    return said.replace(f"based on {what}:", f"based on {what}, above all {features[0]}:", 1)
 
 
 def _for_the_reader(

@@ -226,12 +226,15 @@ def test_a_feature_says_how_often_each_input_has_it():
     assert math.isclose(own, 100 - tail, abs_tol=3)
 
 
-def test_a_rule_that_is_learnt_says_at_what_odds_it_names_an_input():
+def test_a_rule_that_is_learnt_names_what_weighs_most_and_tells_no_odds():
     def wider(x, rng):
         return rng.normal() * (1 + 9 * x)
 
     described = audit(wider, [(0.0, 1.0)], epsilon=1, runs=1500, bits=False).witness.event
-    assert re.search(r"the second input where its estimated odds are at least [\d.e+]+ : 1", described)
+    assert re.search(
+        r"above all the output (above|at most) .* in [\d.]+% of the (first|second)'s outputs and", described
+    )
+    assert "odds" not in described
 
 
 def test_a_rule_of_many_words_names_one_and_tells_no_odds():
@@ -244,7 +247,7 @@ def test_a_rule_of_many_words_names_one_and_tells_no_odds():
     for subject in (words, sometimes):
         event = audit(subject, PAIR, epsilon=1, runs=1500, bits=False).witness.event
         assert re.match(r"based on the words and characters of the output, above all '[a-z ]+' in [\d.]+% of", event)
-        assert event.endswith("the input that they are more typical of")
+        assert event.endswith("the input that this is more typical of")
         assert "odds" not in event
 
 
@@ -254,3 +257,29 @@ def test_an_event_that_shows_nothing_is_not_told():
     assert (verdict.word, verdict.witness.event, verdict.witness.features) == ("open", "", ())
     assert rows["event"].startswith("none: ")
     assert "rates" not in rows
+
+
+def two_together(x, rng):
+    one = int(rng.integers(4))
+    return {"a": "wxyz"[one], "b": (one + 7 * x) % 4 + 20, "noise": rng.normal()}
+
+
+@pytest.mark.parametrize(
+    ("subject", "said"),
+    [
+        (two_together, r'output\["a"\] = \'[w-z]\' with output\["b"\] = 2[0-3] in '),
+        (lambda x, rng: rng.bytes(8 + x).hex(), r"above all the length (above|at most) 1\d in 100% of the "),
+    ],
+)
+def test_a_category_is_named_as_a_reader_knows_it(subject, said):
+    event = audit(subject, PAIR, epsilon=1, runs=1500, bits=False, shrink=False).witness.event
+    assert re.search(said, event), event
+    assert "odds" not in event
+
+
+def test_what_only_one_input_gives_is_named():
+    def sometimes_none(x, rng):
+        return None if x and rng.random() < 0.5 else rng.normal()
+
+    event = audit(sometimes_none, PAIR, epsilon=1, runs=1500, bits=False, shrink=False).witness.event
+    assert "the second input where the output is none" in event

@@ -114,9 +114,13 @@ class Distinguisher(ABC):
         return False
 
     @property
-    def by_words(self) -> bool:
-        """Whether its score adds up what many words tell: then a word says more than odds, which are far too large."""
+    def by_features(self) -> bool:
+        """Whether its score adds up what it learnt of features: then the heaviest of them says more than odds."""
         return False
+
+    def certain(self, side: int) -> str:
+        """What it always takes for a sign of this input, in words; empty if nothing is."""
+        return ""
 
     @property
     def turned(self) -> bool:

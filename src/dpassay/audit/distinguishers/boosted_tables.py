@@ -118,6 +118,10 @@ class BoostedTables(Distinguisher):
     def estimates_odds(self) -> bool:
         return True
 
+    @property
+    def by_features(self) -> bool:
+        return True
+
     def _heaviest(self) -> list[int]:
         """Its features, those with the most varied tables first."""
         order = np.argsort([-float(np.std(table)) for table in self.tables], kind="stable")

@@ -94,6 +94,10 @@ class Frequencies(Distinguisher):
     def estimates_odds(self) -> bool:
         return True
 
+    @property
+    def by_features(self) -> bool:
+        return True
+
     def describe(self) -> str:
         if self.of == VALUES:
             return "which value the output has"
@@ -110,13 +114,17 @@ class Frequencies(Distinguisher):
             often = [{said: float(np.mean(codes == code)) for code, said in names.items()} for codes, names in found]
             telling = [str(self.names[i]) for i in order if abs(log_odds[i]) > LITTLE]
             return [how_often(in_words(name), *(of.get(name, 0.0) for of in often)) for name in telling]
-        seen = join(outputs)
+        return self.heaviest_values(outputs, lambda row: repr(row.tolist() if isinstance(row, np.ndarray) else row))
+
+    def heaviest_values(self, outputs: Sequence[Outputs], shown: Callable[[Any], str]) -> list[str]:
+        """The values that weigh most, as they are shown, and how often each input gives them."""
+        seen, log_odds = join(outputs), self.logs[1] - self.logs[0]
         where = _positions(seen.keys(), np.array(self.names, dtype=np.uint64))
         counts = np.bincount(where[where >= 0], minlength=len(self.names))
         weights, rows = counts * np.abs(log_odds), seen.rows()
         heavy = [int(i) for i in np.argsort(-weights, kind="stable")[:WEIGHTIEST] if weights[i] > 0]
         firsts = [rows[int(np.flatnonzero(where == i)[0])] for i in heavy]
-        words = [repr(row.tolist() if isinstance(row, np.ndarray) else row) for row in firsts]
+        words = list(map(shown, firsts))
         side = np.repeat([0, 1], [len(some) for some in outputs])
         shares = [[float(np.mean(where[side == k] == i)) for k in (0, 1)] for i in heavy]
         return [how_often(value, *rates) for value, rates in zip(words, shares, strict=True)]

@@ -90,6 +90,10 @@ class LogisticRegression(Distinguisher):
     def estimates_odds(self) -> bool:
         return True
 
+    @property
+    def by_features(self) -> bool:
+        return True
+
     def describe_of(self, names: Sequence[str]) -> str:
         heaviest = np.argsort(-np.abs(self.weights), kind="stable")
         return f"a weighted sum of {shown_names([names[int(j)] for j in heaviest])}"

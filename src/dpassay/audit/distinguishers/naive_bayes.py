@@ -50,7 +50,7 @@ class NaiveBayes(Distinguisher):
         return True
 
     @property
-    def by_words(self) -> bool:
+    def by_features(self) -> bool:
         return True
 
     def describe_of(self, names: Sequence[str]) -> str:

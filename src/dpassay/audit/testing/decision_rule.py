@@ -100,31 +100,36 @@ class DecisionRule:
             return f"based on {what}: " + " and ".join(
                 f"the {name} input where {said}" for name, said in events if said
             )
-        if self.distinguisher.by_words and self.low > -FAR / 2 and self.high < FAR / 2:
-            return f"based on {what}: the input that they are more typical of"
+        near = (self.low > -FAR / 2, self.high < FAR / 2)  # whether a threshold can be reached without being certain
+        named = (self.low > -math.inf, self.high < math.inf)
+        certain = [self.distinguisher.certain(side) for side in (0, 1)]
+        if self.distinguisher.by_features and all(near) and not any(certain):
+            return f"based on {what}: the input that this is more typical of"
+        what = what if any(near) or not any(certain) else "what sort of output it is"
         ends = []
-        if -math.inf < self.low <= -FAR / 2 or FAR / 2 <= self.high < math.inf:
-            ends.append("the one input that ever gives such outputs")
-        if self.low > -FAR / 2:
-            ends.append(f"the first input where {self._where(self.low, 0)}")
-        if self.high < FAR / 2:
-            ends.append(f"the second input where {self._where(self.high, 1)}")
+        for side, name in enumerate(("first", "second")):
+            threshold = (self.low, self.high)[side]
+            conditions = [certain[side]] if certain[side] else []
+            conditions += [self._where(threshold, side)] if near[side] else []
+            if named[side]:
+                ends.append(f"the {name} input where {' or '.join(conditions) or 'the other never gives such outputs'}")
         return f"based on {what}: {' and '.join(ends)}"
 
     def _where(self, threshold: float, side: int) -> str:
-        """The condition for naming an input: a threshold on the score or, if scores are log-odds, on the odds."""
+        """The condition for naming an input: a threshold on the score or, if it is a likelihood ratio, on the odds."""
         score = threshold * self.resolution
-        if self.distinguisher.by_words:
-            return "they are more typical of it"
+        if self.distinguisher.by_features:
+            return "this is typical of it"
         if self.distinguisher.estimates_odds:
             odds = math.exp(min(abs(score), 700.0))
             said = f"{odds:.4g} : 1" if (score > 0) == (side == 1) else f"1 : {odds:.4g}"
-            return f"its estimated odds are at least {said}"
+            return f"its odds are at least {said}"
         turned = self.distinguisher.turned
         return f"it is {'at most' if (side == 0) != turned else 'at least'} {_shown(-score if turned else score)}"
 
 
 def _shown(threshold: float) -> str:
+    threshold += 0.0  # no −0.0
     return f"{threshold:.0f}" if 1e6 <= abs(threshold) < 1e16 else f"{threshold:.6g}"
 
 

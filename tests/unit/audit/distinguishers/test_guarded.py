@@ -22,7 +22,8 @@ def test_an_anomaly_of_one_input_is_an_infinite_score():
     assert np.array_equal(guarded.score(outputs), [5, INF, NAN, NAN], equal_nan=True)
     other_way = Guarded(Statistic("coordinate 0", 1), Frequencies(ANOMALIES, NAMES, LOGS[::-1]))
     assert np.array_equal(other_way.score(outputs), [5, -INF, NAN, NAN], equal_nan=True)
-    assert "number, NaN" in guarded.describe()
+    assert guarded.certain(1).startswith("the output is number, NaN")
+    assert not guarded.certain(0)
 
 
 def test_a_guard_is_needed_where_an_anomaly_is_one_inputs_own():

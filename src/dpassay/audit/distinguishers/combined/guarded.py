@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpassay.audit.distinguishers.base import WEIGHTIEST, Distinguisher, Scores, require
-from dpassay.audit.distinguishers.frequencies import Frequencies
+from dpassay.audit.distinguishers.base import WEIGHTIEST, Distinguisher, Scores, require, shown_names
+from dpassay.audit.distinguishers.frequencies import Frequencies, in_words
 from dpassay.audit.outputs.outputs import Outputs
 from dpassay.values import dataclass
 
@@ -46,15 +46,21 @@ class Guarded(Distinguisher):
         return self.base.estimates_odds
 
     @property
-    def by_words(self) -> bool:
-        return self.base.by_words
+    def by_features(self) -> bool:
+        return self.base.by_features
 
     @property
     def turned(self) -> bool:
         return self.base.turned
 
     def describe(self) -> str:
-        return f"{self.base.describe()}, and {self.anomalies.describe()}"
+        return f"{self.base.describe()}, and what sort of output it is"
+
+    def certain(self, side: int) -> str:
+        log_odds = self.anomalies.logs[1] - self.anomalies.logs[0]
+        own = np.flatnonzero((2 * side - 1) * log_odds > ONE_SIDED)
+        names = shown_names([in_words(str(self.anomalies.names[i])) for i in own])
+        return f"the output is {names}" if names else ""
 
     def weightiest(self, outputs: Sequence[Outputs]) -> list[str]:
         """Anomalies of one input first: they decide."""

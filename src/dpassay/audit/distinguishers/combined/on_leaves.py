@@ -29,12 +29,13 @@ from dpassay.audit.outputs.leaf_screening import (
     positions,
     views_of_vectors,
 )
-from dpassay.audit.outputs.leaf_views import LOOKS, View, partly_whole
+from dpassay.audit.outputs.leaf_views import FRACTION, LOOKS, View, partly_whole
 from dpassay.audit.outputs.leaves import ROOT
 from dpassay.audit.outputs.outputs import Outputs, part
 from dpassay.audit.outputs.relations import related_numbers, related_outputs
 from dpassay.values import dataclass
 
+_HEXADECIMAL = re.compile(r"-?0x[0-9a-f]{1,30}")
 _COORDINATE = re.compile(r"output\[(\d+)\]|the output")
 POSITIONED = 64  # entries of a vector of whole numbers whose positions are used
 
@@ -150,8 +151,8 @@ class OnLeaves(Distinguisher):
         return self.base.estimates_odds
 
     @property
-    def by_words(self) -> bool:
-        return self.base.by_words
+    def by_features(self) -> bool:
+        return self.base.by_features
 
     @property
     def turned(self) -> bool:
@@ -164,14 +165,27 @@ class OnLeaves(Distinguisher):
         return self.base.describe_of(self.view.names())
 
     def weightiest(self, outputs: Sequence[Outputs]) -> list[str]:
-        """What weighs most among the leaves, by their paths; empty for single values, which the event names."""
-        if self.view.look not in ("numbers", "text"):
-            return []
-        found = self.base.weightiest([self.view.of(some) for some in outputs])
+        """What weighs most among the leaves, by their paths."""
+        shown, names = [self.view.of(some) for some in outputs], self.view.names()
+        if isinstance(self.base, Frequencies):
+            return self.base.heaviest_values(shown, self._value) if len(self.base.logs) == 2 else []
+        found = self.base.weightiest(shown)
         if self.view.look == "text":
             return found
-        names = [shown_names([name]) for name in self.view.names()]
-        return [_COORDINATE.sub(lambda place: names[int(place[1] or 0)], feature) for feature in found]
+        short = [shown_names([name]) for name in names]
+        return [_COORDINATE.sub(lambda place: short[int(place[1] or 0)], feature) for feature in found]
+
+    def _value(self, row: Any) -> str:
+        """What a category of this view says of the leaves: `output["k"] = 3`."""
+        names = self.view.names()
+        if isinstance(row, str) and self.view.look == "values":
+            return " with ".join(
+                f"{name} = {_token_in_words(one)}" for name, one in zip(names, row.split("\0"), strict=False)
+            )
+        numbers = np.atleast_1d(row).tolist() if not isinstance(row, str) else []
+        said = ["a fraction" if number == FRACTION else f"{number:g}" for number in numbers]
+        value = row if isinstance(row, str) else said[0] if len(said) == 1 else f"[{', '.join(said)}]"
+        return f"{names[0]} = {value}"
 
     def to_data(self) -> dict[str, Any]:
         view = {"look": self.view.look, "paths": list(self.view.paths), "offsets": [hex(o) for o in self.view.offsets]}
@@ -190,6 +204,11 @@ class OnLeaves(Distinguisher):
         base = cls.from_data(data["base"], at_hand)
         require(not isinstance(base, OnLeaves), "a distinguisher of other outputs")
         return cls(View(look, paths, offsets, modulus), base)
+
+
+def _token_in_words(token: str) -> str:
+    """A leaf as `written` has it, for a reader: integers are in hexadecimal there, and nothing is a missing leaf."""
+    return str(int(token, 16)) if _HEXADECIMAL.fullmatch(token) else token or "missing"
 
 
 def _few_whole_numbers(training: TrainingSet) -> bool:
