@@ -9,7 +9,6 @@ from difflib import get_close_matches
 from typing import Any
 
 from dpassay.adapters import adapted
-from dpassay.audit.mechanisms.targets import as_mechanism
 from dpassay.claims.claim import Claim
 from dpassay.claims.judge import judge
 from dpassay.claims.registry import REGISTRY, claim_called
@@ -133,6 +132,7 @@ def check(
 def _confirmed(verdict: Verdict, read: Any, pairs: Sequence[tuple[Any, Any]] | None) -> Verdict:
     """The verdict on an object's formula, with what its runs say about that."""
     from dpassay.adapters.confirming import with_confirmation
+    from dpassay.audit.mechanisms.targets import as_mechanism
 
     return with_confirmation(verdict, read, as_mechanism, pairs)
 
@@ -193,6 +193,7 @@ def check_mechanism(
     subject: Any, pairs: Sequence[tuple[Any, Any]] | None, runs: int, seed: int, options: dict[str, Any]
 ) -> Verdict:
     """Judge something that can only be run, or that knows its distribution for each input: lower bounds only."""
+    from dpassay.audit.mechanisms.targets import as_mechanism
     from dpassay.audit.options import AuditOptions
     from dpassay.audit.runner import audit
 

@@ -63,31 +63,71 @@ def _counted(parameter: Parameter) -> Parameter:
     return parameter.replace(annotation=Annotated[kind, option])
 
 
-# The help shows the groups, and the commands of each, in this order. A command's module is imported when it is used.
+# The help shows the groups, and the commands of each, in this order. A command's module is imported when it is used;
+# how its docstring begins stands here too, so that the help needs none of them.
 GROUPS = {
     "Judge a claim": {
-        "check": "formula.check:check",
-        "audit": "code.audit:audit",
-        "trace": "code.trace:trace",
-        "scan": "code.scan:scan",
-        "verify": "formula.verify:verify",
-        "audit-training": "code.training:audit_training",
-        "serve": "serve:serve",
+        "check": ("formula.check:check", "Check a claim: is the mechanism as private as claimed?"),
+        "audit": ("code.audit:audit", "Run a mechanism and try to refute its claim from its outputs."),
+        "trace": (
+            "code.trace:trace",
+            "Run code and report which line draws which noise, what it is added to, and the resulting epsilon.",
+        ),
+        "scan": (
+            "code.scan:scan",
+            "Find the mechanisms of a folder or a package, and the mistakes in them, by reading the code.",
+        ),
+        "verify": (
+            "formula.verify:verify",
+            "Re-check a certificate with independent arithmetic, or replay a saved audit or trace.",
+        ),
+        "audit-training": (
+            "code.training:audit_training",
+            "Audit the guarantee of a training run with canaries: artificial units, each included with probability ½.",
+        ),
+        "serve": ("serve:serve", "Show a claim on a web page: move ε, see the verdict and the pictures."),
     },
     "Published claims": {
-        "gallery": "formula.gallery:gallery",
-        "show": "formula.gallery:show",
-        "packages": "code.packages:packages",
-        "reproduce": "formula.reproduce:reproduce",
+        "gallery": ("formula.gallery:gallery", "Every published claim with its verdict."),
+        "show": (
+            "formula.gallery:show",
+            "Show one claim: who claimed what, why it fails or holds, the witness, other parameters, the repairs.",
+        ),
+        "packages": ("code.packages:packages", "Mechanisms of published packages, checked as released."),
+        "reproduce": (
+            "formula.reproduce:reproduce",
+            "Reproduce figures and tables of the papers, next to the published numbers.",
+        ),
     },
-    "Guarantees and noise": {"compose": "formula.calibrate:compose", "calibrate": "formula.calibrate:app"},
+    "Guarantees and noise": {
+        "compose": (
+            "formula.calibrate:compose",
+            "Compose the privacy loss of several answers about the same data: basic and exact composition.",
+        ),
+        "calibrate": ("formula.calibrate:app", "Find the least noise for a guarantee."),
+    },
     "Text systems and private training": {
-        "rewrite": "text.rewrite:rewrite",
-        "utility": "text.utility:utility",
-        "reconstruct": "text.reconstruct:reconstruct",
-        "attack": "text.attack:attack",
-        "corpus": "text.corpora:corpus",
-        "train": "text.train:app",
+        "rewrite": (
+            "text.rewrite:rewrite",
+            "Rewrite texts, one per line and in the same order, so that each is protected by differential privacy.",
+        ),
+        "utility": ("text.utility:utility", "Measure the utility of rewritten text, next to its true epsilon."),
+        "reconstruct": (
+            "text.reconstruct:reconstruct",
+            "Guess the original of a rewritten text: the attack that 'dpassay audit --model' uses.",
+        ),
+        "attack": (
+            "text.attack:attack",
+            "Attack a model or a rewriter: how often is an attack right, and which epsilon does that show?",
+        ),
+        "corpus": (
+            "text.corpora:corpus",
+            "Write the shipped corpus of flight-booking utterances, convert another corpus, or count what is in one.",
+        ),
+        "train": (
+            "text.train:app",
+            "Train a text system on a corpus; 'dpassay train lm' trains a language model with privacy.",
+        ),
     },
 }
 
@@ -106,9 +146,12 @@ class Commands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         width = max(map(len, self.list_commands(ctx)))
         for group, names in (self.groups or {"Commands": self.list_commands(ctx)}).items():
-            commands: list[tuple[str, Any]] = [(name.ljust(width), self.get_command(ctx, name)) for name in names]
             with formatter.section(group):
-                formatter.write_dl([(name, command.get_short_help_str(limit=1000)) for name, command in commands])
+                formatter.write_dl([(name.ljust(width), self.summary(ctx, name)) for name in names])
+
+    def summary(self, ctx: Any, name: str) -> str:
+        """The first sentence of a command's help."""
+        return str(self.get_command(ctx, name).get_short_help_str(limit=1000))
 
 
 class Program(Commands):
@@ -119,10 +162,13 @@ class Program(Commands):
     def list_commands(self, ctx: Any) -> list[str]:
         return [name for names in self.groups.values() for name in names]
 
+    def summary(self, ctx: Any, name: str) -> str:
+        return next(homes[name][1] for homes in GROUPS.values() if name in homes)
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         for homes in GROUPS.values():
             if cmd_name in homes and cmd_name not in self.commands:
-                self.commands[cmd_name] = _imported(cmd_name, homes[cmd_name])
+                self.commands[cmd_name] = _imported(cmd_name, homes[cmd_name][0])
         return super().get_command(ctx, cmd_name)
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from dpassay.cli import common
@@ -134,6 +135,38 @@ def test_the_help_has_groups_with_whole_summaries_and_the_most_used_command_firs
     words = " ".join(out.split())
     assert "what it is added to, and the resulting epsilon." in words
     assert all(f"{group}:" in lines for group in GROUPS)
+
+
+def test_the_summaries_are_those_of_the_commands():
+    program = typer.main.get_command(cli.app)
+    for homes in GROUPS.values():
+        for name, (_, summary) in homes.items():
+            assert summary == program.get_command(None, name).get_short_help_str(limit=1000)
+
+
+def test_the_help_imports_no_command():
+    code = "import sys; from dpassay.cli.main import app; app(['--help'], standalone_mode=False); "
+    code += "print(*(name for name in sys.modules if name.startswith(('dpassay.cli.', 'pydantic', 'rich', 'numpy'))))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(run.stdout.splitlines()[-1].split()) == {
+        f"dpassay.cli.{name}" for name in ("coercion", "common", "completion", "main", "options")
+    }
+
+
+@pytest.mark.parametrize("options", [["--dim", "32"], ["--dim", "1e2", "--require-decision"], ["--json", "--dim", "3"]])
+def test_options_are_read_without_pydantic(options):
+    code = "import sys; from dpassay.cli.main import app; import dpassay.cli.formula.check as check; "
+    code += "check.check_stages = lambda *given: print('pydantic' in sys.modules) or sys.exit(); "
+    code += f"app(['check', 'adept', '--epsilon', '1', *{options!r}])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "False\n"
+
+
+@pytest.mark.parametrize("given", ["abc", "1.5"])
+def test_a_count_that_is_refused_names_its_option(here, given):
+    code, _, err = here("check", "adept", "--dim", given)
+    assert code == 2
+    assert f"'--dim': {given} is not a whole number" in err
 
 
 @pytest.mark.parametrize(
