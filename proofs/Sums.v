@@ -4,10 +4,24 @@
     here are the premises that docs/proofs/record-sums.md and docs/proofs/fixed-size.md state, with mechanisms that break
     the conclusion where a premise is left out.
 
-    Main theorems: [batch_sum], [vectors_are_not_batches], [sums_have_no_limit], [one_record_is_not_the_sum],
+    Main theorems: [batch_sampling], [batch_sum], [vectors_are_not_batches], [sums_have_no_limit], [one_record_is_not_the_sum],
     [sphere_sums], [order_matters]. *)
 
-From Dpassay Require Import Prelude Finite Sampling.
+From Dpassay Require Import Prelude Finite PostProcessing Sampling.
+
+(** ** Batches of a fixed size *)
+
+(** All but one record of a batch, and another record, are drawn first ([w]); with probability q the record in question takes the
+    place of the latter.  That record is x in one data set and y in the other. *)
+Theorem batch_sampling (W T : finType) (draw : dist W) (with_x with_y without : W -> dist T) eps delta q
+    (q01 : 0 <= q <= 1) : 0 <= eps ->
+  (forall w, close eps delta (with_x w) (with_y w)) -> (forall w, close eps delta (with_x w) (without w)) ->
+  close (amplified q eps) (q * delta) (bind draw (fun w => mix q01 (with_x w) (without w)))
+    (bind draw (fun w => mix q01 (with_y w) (without w))).
+Proof.
+  move=> eps0 xy x_without; apply: mixture => w E; rewrite !Pr_mix exp_amplified //.
+  apply: amplify_replaced; [done | by rewrite -exp_0; apply: exp_le | exact: x_without | exact: xy].
+Qed.
 
 (** ** Where the sums of batches lie *)
 
