@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from latex2mathml.converter import convert
+from dpassay.report.pages.mathml import UnknownFormula, to_mathml
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
-
-
-class UnknownFormula(ValueError):
-    """A formula that would be shown wrongly."""
-
-
-@cache  # each is checked when its page is read and drawn when it is written, and many occur again and again
-def to_mathml(formula: str, block: bool = False) -> str:
-    """A formula in LaTeX as MathML; one with a command that is not known, or with an open brace, is an error."""
-    plain = formula.replace(r"\{", "").replace(r"\}", "")
-    try:
-        shown = convert(formula, display="block" if block else "inline")
-    except Exception as error:  # the library has no class of its own for all of its errors
-        raise UnknownFormula(f"the formula {formula!r} cannot be read: {type(error).__name__}") from None
-    if "\\" in shown or plain.count("{") != plain.count("}"):
-        raise UnknownFormula(f"the formula {formula!r} has a command that is not known, or an open brace")
-    return shown
 
 
 def _checked(app: Sphinx, tree: Any) -> None:

@@ -24,7 +24,9 @@ from dpassay.report.claims.claim_report import ClaimReport
 from dpassay.report.claims.gallery import claimed, latex
 from dpassay.report.claims.show import grid, remedies
 from dpassay.report.pages.meaning import meaning
-from dpassay.report.pages.page import LETTERS, Scale, charted, headline, true_shown
+from dpassay.report.pages.meaning import shown as shorter
+from dpassay.report.pages.page import LETTERS, Scale, charted, headline, kinds_of, true_shown
+from dpassay.report.pages.typeset import sentence, typeset
 from dpassay.report.terminal import describe_witness, event_words
 from dpassay.server.asked import Asked, of_claim
 from dpassay.server.pictures import pictures
@@ -80,7 +82,7 @@ def _face(verdict: Verdict) -> dict[str, Any]:
         "delta": guarantee.delta,
         "letter": LETTERS[guarantee.parameter],
         "unit": guarantee.unit,
-        "guarantee": str(guarantee),
+        "guarantee": typeset(str(guarantee)),
         "mechanism": str(verdict.mechanism),
         "neighbours": str(verdict.neighbours),
         "odds": isinstance(guarantee, PureDP | ApproxDP),
@@ -91,23 +93,24 @@ def _rest(claim: Claim, verdict: Verdict) -> dict[str, Any]:
     witness = verdict.witness
     shown = None
     if isinstance(witness, Witness):
-        shown = {"pair": describe_witness(witness), "event": event_words(witness) if witness.event else ""}
+        event = sentence(event_words(witness)) if witness.event else ""
+        shown = {"pair": sentence(describe_witness(witness)), "event": event}
     return {
         "word": verdict.word,
-        "reason": verdict.reason,
-        "warnings": list(verdict.warnings),
+        "reason": typeset(verdict.reason),
+        "warnings": [typeset(warning) for warning in verdict.warnings],
         "witness": shown,
-        "true_delta": None if verdict.delta is None else str(verdict.delta),
+        "true_delta": None if verdict.delta is None else typeset(shorter(verdict.delta)),
         "repairs": [
             {
                 "mechanism": str(repair.mechanism or ""),
-                "guarantee": str(repair.guarantee or ""),
-                "noise": "" if repair.deviation is None else f"{repair.deviation:.4g}",
-                "advice": repair.advice,
+                "guarantee": typeset(str(repair.guarantee or "")),
+                "noise": "" if repair.deviation is None else typeset(f"{repair.deviation:.4g}"),
+                "advice": typeset(repair.advice),
             }
             for repair in verdict.repairs
         ],
-        "holds": [[f"{delta:g}", outward(held.upper, 1, 6)] for delta, held in verdict.holds],
+        "holds": [[typeset(f"{delta:g}"), outward(held.upper, 1, 6)] for delta, held in verdict.holds],
         "theorems": [theorem.value for theorem in verdict.theorems],
         "latex": latex([(replace(claim, name=verdict.subject), verdict)]),
         "verdict": verdict.to_dict(),
@@ -180,9 +183,9 @@ def gallery_parts() -> Parts:
         for claim in system.claims:
             verdict = verdicts[claim.name]
             why = claim.brief or claim.why or verdict.reason
-            rows.append({**charted(claim, verdict, scale), "claimed": claimed(verdict), "why": why})
+            rows.append({**charted(claim, verdict, scale), "claimed": typeset(claimed(verdict)), "why": why})
         systems.append({"system": system.title, "rows": sorted(rows, key=lambda row: row["word"] != "refuted")})
-    yield {"systems": systems, "ticks": scale.ticks}
+    yield {"systems": systems, "ticks": scale.ticks, "kinds": kinds_of(verdicts.values())}
 
 
 def story_parts(name: str) -> Parts:
@@ -195,14 +198,14 @@ def story_parts(name: str) -> Parts:
     yield {
         **_face(verdict),
         **rest,
-        **{"name": claim.name, "title": claim.title or claim.name, "source": claim.source, "why": claim.why},
+        **{"name": claim.name, "title": claim.title or claim.name, "source": claim.source, "why": typeset(claim.why)},
         **{"pipeline": claim.pipeline, "address": of_claim(claim).address},
-        "told": [] if system is None else [system.what, system.reasoning],
+        "told": [] if system is None else [typeset(system.what), typeset(system.reasoning)],
         "system": "" if system is None else system.title,
         "others": [] if system is None else [[c.name, c.title] for c in system.claims if c.name != name],
-        "grid": grid(report),
+        "grid": [[typeset(cell) for cell in row] for row in grid(report)],
         "beside": [[label, f"{value:.6g}"] for label, value in report.beside],
-        "remedies": remedies(report),
+        "remedies": [[typeset(cell) for cell in row] for row in remedies(report)],
         "value": as_written(verdict.guarantee.value),
     }
 

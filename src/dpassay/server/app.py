@@ -90,7 +90,9 @@ def make_app(host: str = "127.0.0.1", pool: WorkerPool | None = None) -> Guard:
         Route("/report", _report),
         Route("/gallery", _gallery),
         Route("/gallery/{name}", _story),
-        Route("/static/chart.css", _chart_style),
+        Route("/learn", _learn),
+        Route("/static/chart.css", _of_the_report),
+        Route("/static/gallery.js", _of_the_report),
         Mount("/static", StaticFiles(directory=str(files("dpassay.server") / "static"))),
     ]
     handlers: dict[Any, Any] = {HTTPException: _missing, InputError: _bad, Failed: _failed}
@@ -240,9 +242,16 @@ async def _gallery(request: Request) -> Response:
     return _html("gallery.html", rows=rows, refuted=refuted, **gallery)
 
 
-async def _chart_style(request: Request) -> Response:
-    """The style of the gallery's figure, which is the report's."""
-    return Response((files("dpassay.report") / "templates" / "chart.css").read_text("utf-8"), media_type="text/css")
+async def _of_the_report(request: Request) -> Response:
+    """The style of the gallery's figure and its search, which are the report's."""
+    name = request.url.path.rpartition("/")[2]
+    kind = "text/css" if name.endswith(".css") else "text/javascript"
+    return Response((files("dpassay.report") / "templates" / name).read_text("utf-8"), media_type=kind)
+
+
+async def _learn(request: Request) -> Response:
+    """What ε is: pictures with sliders, exercises and answers. The browser computes them."""
+    return _html("learn.html")
 
 
 async def _story(request: Request) -> Response:

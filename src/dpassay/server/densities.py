@@ -101,7 +101,7 @@ def _added(noise: Noise, pair: Pair, epsilon: float) -> Picture:
     t = np.linspace(low, high, POINTS)
     density = _sum(noise, blocks, distance, high - low)
     words = f"Outputs projected on the direction from the first input to the second, {differing:,} coordinates in one."
-    return _curves(t, density(t), density(t - distance), epsilon, words)
+    return _curves(t, density(t), density(t - distance), epsilon, words, projected=differing > 1)
 
 
 def _deviation(noise: Noise) -> float:
@@ -194,17 +194,33 @@ def _finite(first: Distribution, second: Distribution, epsilon: float) -> Pictur
     return nothing("The outputs of this kind of noise are not drawn.")
 
 
-def _curves(t: Array, p: Array, q: Array, epsilon: float, note: str) -> Picture:
+def _crossing(t: Array, ratio: Array, inside: int, outside: int, least: float) -> float:
+    """Where the ratio passes its least value, between a point inside the event and its neighbor outside."""
+    if not 0 <= outside < len(t) or not ratio[outside] < least < ratio[inside] < math.inf:
+        return float(t[inside])
+    share = (ratio[inside] - least) / (ratio[inside] - ratio[outside]) if math.isfinite(ratio[outside]) else 0.0
+    return float(t[inside] + share * (t[outside] - t[inside]))
+
+
+def _area(t: Array, density: Array, low: float, high: float) -> float:
+    """The probability of an interval."""
+    inside = t[(t > low) & (t < high)]
+    places = np.concatenate([[low], inside, [high]])
+    return float(np.trapezoid(np.interp(places, t, density), places))
+
+
+def _curves(t: Array, p: Array, q: Array, epsilon: float, note: str, projected: bool = False) -> Picture:
     if not 0 < p.max() < math.inf or not 0 < q.max() < math.inf:
         return nothing("The two outputs lie too far apart, or too close together, for one picture.")
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.nan_to_num(np.log(p) - np.log(q), nan=-np.inf)
     ratio = np.where(p > 1e-9 * p.max(), ratio, -np.inf)
-    inside, words = _event(ratio, p / p.sum(), epsilon)
-    step = float(t[1] - t[0])
+    inside, least, words = _event(ratio, p / p.sum(), epsilon, "values of the projection" if projected else "outputs")
     edges = np.flatnonzero(np.diff(np.concatenate([[False], inside, [False]]).astype(int)))
-    runs = [[float(t[a]), float(t[b - 1])] for a, b in zip(edges[::2], edges[1::2], strict=True)]
-    first, second = (min(1.0, float(side[inside].sum() * step)) for side in (p, q))
+    runs = [
+        [_crossing(t, ratio, a, a - 1, least), _crossing(t, ratio, b - 1, b, least)] for a, b in edges.reshape(-1, 2)
+    ]
+    first, second = (min(1.0, sum(_area(t, side, *run) for run in runs)) for side in (p, q))
     there = np.flatnonzero((p > 2e-3 * p.max()) | (q > 2e-3 * q.max()))
     drawn = slice(there[0], there[-1] + 1, max(1, (there[-1] - there[0]) // DRAWN))
     runs = [run for run in runs if run[1] >= t[there[0]] and run[0] <= t[there[-1]]]
@@ -217,7 +233,7 @@ def _curves(t: Array, p: Array, q: Array, epsilon: float, note: str) -> Picture:
 def _bars(labels: list[str], p: Array, q: Array, epsilon: float, note: str) -> Picture:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.nan_to_num(np.log(p) - np.log(q), nan=-np.inf)
-    inside, words = _event(ratio, p, epsilon)
+    inside, _, words = _event(ratio, p, epsilon)
     chances = [float(side[inside].sum()) for side in (p, q)]
     return {
         **{"kind": "bars", "labels": labels, "first": rounded(p), "second": rounded(q)},
@@ -225,13 +241,17 @@ def _bars(labels: list[str], p: Array, q: Array, epsilon: float, note: str) -> P
     }
 
 
-def _event(ratio: Array, p: Array, epsilon: float) -> tuple[Any, str]:
-    """The outputs with more than the claimed loss; if there are none, those with the largest, or any, loss."""
-    beyond = ratio > epsilon * (1 + 1e-9) + 1e-9
-    if p[beyond].sum() > 1e-6:
-        return beyond, "outputs that the first input makes more than e^ε times as likely as the second"
-    most = ratio >= ratio.max() - 1e-3
-    if p[most].sum() > 1e-2:
-        return most, "outputs that distinguish the inputs best; none has more than the claimed loss"
-    words = "outputs that the first input makes more likely; none, or hardly any, has more than the claimed loss"
-    return ratio > 0, words
+def _event(ratio: Array, p: Array, epsilon: float, what: str = "outputs") -> tuple[Any, float, str]:
+    """The outputs with more than the claimed loss; if there are none, those with the largest, or any, loss.
+
+    With the least loss of the event.
+    """
+    least = epsilon * (1 + 1e-9) + 1e-9
+    if p[ratio > least].sum() > 1e-6:
+        return ratio > least, least, f"{what} that the first input makes more than e^ε times as likely as the second"
+    least = float(ratio.max()) - 1e-3
+    if p[ratio >= least].sum() > 1e-2:
+        words = f"{what} that distinguish the inputs best; none has more than the claimed loss"
+        return ratio >= least, least, words
+    words = f"{what} that the first input makes more likely; none, or hardly any, has more than the claimed loss"
+    return ratio > 0, 0.0, words

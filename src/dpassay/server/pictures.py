@@ -95,8 +95,14 @@ def _loss(loss: PrivacyLoss, found: LossMasses, guarantee: Guarantee, profile: P
         **{"kind": "stems" if few else "curve", "x": rounded(x), "y": rounded(y)},
         **{"infinite": infinite, "epsilon": epsilon, "delta": guarantee.delta},
         **{"mean": _finite(math.inf if infinite else average), "tail": tail},
+        "atoms": bool(found.period) and _has_teeth(y),
         "note": "Before word dropout." if middle(profile.mu) else "",
     }
+
+
+def _has_teeth(y: Array) -> bool:
+    """Whether a histogram has peaks of a single bin."""
+    return bool((y[1:-1] > 1.1 * np.maximum(y[:-2], y[2:])).any())
 
 
 def _epsilon(guarantee: Guarantee) -> float | None:
@@ -163,7 +169,7 @@ def _balls(pipeline: Pipeline, guarantee: Guarantee) -> Picture:
     clips = [stage for stage in pipeline.stages if isinstance(stage, Clip)]
     radius = middle(clips[-1].radius) if clips else 1.0
     if not 0 < radius < 1e100:
-        return nothing("The clipping constant is too large to draw.")
+        return nothing("The clipping norm is too large to draw.")
     own, balls = clips[-1].norm if clips else "", []
     for name, p in NORMS.items():
         pair = Ball(p, number(1), 2).farthest(norm)

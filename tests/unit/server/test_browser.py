@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+import dpassay
 from dpassay.core.neighbours import KINDS
 
 SIZES = [(1280, 800, "light"), (390, 844, "dark")]
@@ -89,7 +90,7 @@ def test_the_page(browser, served, size) -> None:  # type: ignore[no-untyped-def
     assert page.locator("#meaning").is_visible() == (size[0] > 1000)
     assert "from 1:1 to 286:1" in page.text_content("#meaning")  # e^5.65685 is 286.2
     assert page.locator("#evidence .drawing svg").count() == 5
-    assert all(page.locator("figure svg[role=img]").nth(i).get_attribute("aria-label") for i in range(5))
+    assert all(page.locator("figure svg[aria-label]").nth(i).get_attribute("aria-label") for i in range(5))
     worst = min(page.evaluate(CONTRASTS))
     assert worst[0] >= 4.5, worst
     page.locator("#run").click()
@@ -334,4 +335,65 @@ def test_the_gallery(browser, served, size) -> None:  # type: ignore[no-untyped-
     assert worst[0] >= 4.5, worst
     page.locator("a.button").click()
     opened.wait_for("refuted")
+    opened.end(served)
+
+
+def test_the_gallery_is_filtered_and_sorted(browser, served) -> None:  # type: ignore[no-untyped-def]
+    opened = Opened(browser, served, "gallery?verdict=proven", SIZES[0])
+    page = opened.page
+    rows = page.locator(".claims li:visible")
+    assert {rows.nth(i).get_attribute("data-word") for i in range(rows.count())} == {"proven"}
+    page.select_option("#guarantee", "metric DP")
+    assert 0 < rows.count() < 20
+    assert page.locator(".chart a.row:visible").count() == rows.count()
+    page.select_option("#guarantee", "")
+    page.select_option("#verdict", "")
+    page.select_option("#order", "factor")
+    factors = [float(rows.nth(i).get_attribute("data-factor")) for i in range(rows.count())]
+    assert factors == sorted(factors, reverse=True)
+    assert parse_qs(urlsplit(page.url).query) == {"order": ["factor"]}
+    page.select_option("#order", "")
+    assert page.locator("#sorted li").count() == 0  # all are back under their systems
+    assert page.locator(".system:visible").count() == page.locator(".system").count()
+    opened.end(served)
+
+
+def test_values_of_a_plot_are_read_with_the_mouse_and_with_keys(browser, served) -> None:  # type: ignore[no-untyped-def]
+    opened = Opened(browser, served, LAPLACE + "0.5", SIZES[0])
+    page = opened.page
+    opened.wait_for("refuted")
+    page.locator("#outputs svg").focus()
+    page.keyboard.press("Home")
+    first = page.inner_text("#outputs .reading")
+    assert re.fullmatch(r"output -?[\d.]+: first input [\d.]+, second input [\d.]+", first)
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#outputs .reading") != first
+    assert page.locator("#outputs svg").get_attribute("aria-valuetext") == page.inner_text("#outputs .reading")
+    page.locator("#odds svg").hover()
+    assert re.match(r"belief before 0\.[45]\d*: claimed 0\.\d+, true 0\.\d+", page.inner_text("#odds .reading"))
+    opened.end(served)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=["desk", "phone"])
+def test_what_epsilon_is(browser, served, size) -> None:  # type: ignore[no-untyped-def]
+    """The numbers of the page against closed forms, and against the exact composition of the library."""
+    opened = Opened(browser, served, "learn", size)
+    page = opened.page
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+    page.wait_for_selector("#bayes svg")
+    said = {name: page.inner_text(f"#{name} figcaption") for name in ("response", "laplace", "delta", "somebody")}
+    assert "= 1.099." in said["response"]  # ln 3
+    assert "= 2.718, so ε = 1/b = 1." in said["laplace"]
+    assert "δ = 9.44×10⁻⁶" in said["delta"]
+    assert "probability 8.84×10⁻⁵, which is larger" in said["delta"]
+    assert "probability 63.2%" in said["somebody"]  # 1 − (1 − 1e-6)^1e6
+    exact = dpassay.compose("0.1 x 100", delta=1e-6).exact
+    shown = page.inner_text("#composition figcaption")
+    assert f"({exact.upper:.5g}, 10⁻⁶)-DP" in shown
+    page.locator("#bayes-prior").fill("0.01")
+    assert "2.67%" in page.inner_text("#bayes figcaption")  # e·0.01/(e·0.01 + 0.99)
+    assert page.locator("details").count() == 6
+    assert all(page.locator("details").nth(i).get_attribute("open") is None for i in range(6))
+    worst = min(page.evaluate(CONTRASTS))
+    assert worst[0] >= 4.5, worst
     opened.end(served)

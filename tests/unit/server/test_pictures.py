@@ -30,6 +30,9 @@ def test_both_pictures_give_the_probability_of_a_loss_above_epsilon(epsilon: str
     (face,) = glance_parts(Asked("query(l2, 1) | gaussian(2)", epsilon=epsilon, delta="1e-5"))
     loss, curve = face["pictures"]["loss"], face["pictures"]["curve"]
     assert loss["tail"] == pytest.approx(above(float(epsilon) / 0.5 - 0.25), rel=1e-9)
+    outputs = face["pictures"]["outputs"]  # shaded where the loss exceeds ε: the same to all digits shown
+    assert outputs["p"] == pytest.approx(loss["tail"], rel=2e-5)
+    assert outputs["q"] == pytest.approx(above(float(epsilon) / 0.5 + 0.25), rel=2e-5)
     assert curve["tail"][curve["x"].index(float(epsilon))] == pytest.approx(loss["tail"], rel=1e-3)
     sampled = Asked("poisson(0.1) | clip(l2, 1) | gaussian(2) | times(20)", {}, 4, epsilon=epsilon, delta="1e-5")
     (face,) = glance_parts(sampled)

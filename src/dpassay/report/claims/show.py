@@ -47,7 +47,7 @@ def remedies(report: ClaimReport) -> list[list[str]]:
     """The remedies with their guarantee and their cost, with a header row; empty if there are none."""
     if not report.remedies:
         return []
-    rows = [["remedy", "satisfies", "noise", "times the published"]]
+    rows = [["repair", "satisfies", "noise", "noise relative to published"]]
     for remedy in report.remedies:
         noise = "–" if remedy.noise is None else str(remedy.noise)
         times = "–" if remedy.ratio is None else f"{remedy.ratio:.4g}"
@@ -73,8 +73,8 @@ def render(report: ClaimReport) -> Any:
     parts += [Text(), report.verdict]
     parts += _section("the true ε at other parameters (✓ the claim holds, ✗ it fails)", _table(grid(report)))
     for label, value in report.beside:
-        parts += _section("shown beside", Text(f"{label}: {value:.6g}"))
-    parts += _section("remedies, and what they cost in noise", _table(remedies(report)))
+        parts += _section("for comparison", Text(f"{label}: {value:.6g}"))
+    parts += _section("repairs, and the noise that each one needs", _table(remedies(report)))
     return Group(*parts)
 
 
@@ -155,7 +155,7 @@ def _chapter(report: ClaimReport) -> Iterator[str]:
         yield "The true ε at other parameters (✓ the claim holds, ✗ it fails):"
         yield markdown_table(rows)
     for label, value in report.beside:
-        yield f"Shown beside: {label}: {value:.6g}."
+        yield f"For comparison, {label}: {value:.6g}."
     if rows := remedies(report):
         yield "Repairs, and the noise that each one needs:"
         yield markdown_table(rows)

@@ -67,6 +67,26 @@ def meaning(verdict: Verdict) -> str:
     return typeset(_meaning(verdict))
 
 
+def definition(verdict: Verdict) -> str:
+    """What the claimed guarantee says, in a sentence; empty where `meaning` says it.
+
+    >>> from dpassay import check
+    >>> definition(check("query(l1, 1) | laplace(1)", epsilon=1))
+    '1-DP means that, for all neighboring inputs, any set of outputs is at most e^1 ≈ 2.72 times as likely ...'
+    """
+    guarantee = verdict.guarantee
+    if not isinstance(guarantee, PureDP) or not math.isfinite(guarantee.claimed):
+        return ""
+    written = str(guarantee).removesuffix("-DP")
+    factor = odds(guarantee.claimed, 1).removesuffix(":1")
+    factor = (
+        "equally likely under both inputs"
+        if not guarantee.claimed
+        else (f"at most e^{written} ≈ {factor} times as likely under one input as under the other")
+    )
+    return typeset(f"{guarantee} means that, for all neighboring inputs, any set of outputs is {factor}.")
+
+
 def _meaning(verdict: Verdict) -> str:
     guarantee = verdict.guarantee
     if isinstance(guarantee, GDP):

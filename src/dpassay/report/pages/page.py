@@ -5,10 +5,12 @@ What a page shows is gathered here, how it is laid out is in templates/. Jinja2 
 
 import base64
 import math
+import os
 import platform
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,8 @@ from markupsafe import Markup
 
 from dpassay.audit.witness import table_rows, witness_rows
 from dpassay.claims.claim import Claim
-from dpassay.core.guarantee import ApproxDP, PureDP
+from dpassay.claims.registry import REGISTRY
+from dpassay.core.guarantee import GDP, ZCDP, ApproxDP, Guarantee, MetricDP, PureDP, RenyiDP
 from dpassay.core.interval import outward
 from dpassay.core.numbers import as_written, middle
 from dpassay.errors import harmless
@@ -31,10 +34,10 @@ from dpassay.packages.environment import program
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.report.claims.gallery import by_system, claimed, true
 from dpassay.report.packages import Judged, cells, sections, summary
-from dpassay.report.pages.meaning import SHOWN, meaning, shown
+from dpassay.report.pages.meaning import SHOWN, definition, meaning, shown
 from dpassay.report.pages.proofs import proof_texts
 from dpassay.report.pages.trace_report import trace_shown
-from dpassay.report.pages.typeset import typeset
+from dpassay.report.pages.typeset import sentence, typeset
 from dpassay.report.pictures import svg
 from dpassay.report.terminal import SIGNS, describe_witness, event_words
 from dpassay.trace.result import TraceResult
@@ -53,12 +56,20 @@ Rows = Sequence[Sequence[str]]
 
 LARGEST = 6  # the power of ten at which the gallery's figure ends
 BEYOND = 96.0  # where it draws larger values, behind the break of its axis
+KINDS: dict[type[Guarantee], str] = {
+    PureDP: "ε-DP",
+    ApproxDP: "(ε, δ)-DP",
+    MetricDP: "metric DP",
+    RenyiDP: "Rényi DP",
+    ZCDP: "zCDP",
+    GDP: "Gaussian DP",
+}
 LETTERS = {"epsilon": "ε", "rho": "ρ", "mu": "μ"}
 
 
 @cache
 def _templates() -> Environment:
-    return Environment(
+    made = Environment(
         loader=PackageLoader("dpassay.report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -66,11 +77,19 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         finalize=lambda value: value if isinstance(value, Markup) else harmless(str(value)),
     )
+    made.filters["sentence"] = sentence
+    return made
 
 
 def _page(template: str, title: str, command: str, verdict: Verdict | None = None, **values: Any) -> str:
     page = _templates().get_template(template)
-    return page.render(title=title, command=command, versions=list(_versions(verdict)), **values)
+    return page.render(title=title, command=command, date=_today(), versions=list(_versions(verdict)), **values)
+
+
+def _today() -> str:
+    """The date, or the one that SOURCE_DATE_EPOCH gives, for pages that can be made again."""
+    when = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return (datetime.fromtimestamp(int(when), UTC) if when.isdecimal() else datetime.now(UTC)).date().isoformat()
 
 
 def verdict_page(verdict: Verdict, command: str) -> str:
@@ -83,7 +102,7 @@ def verdict_page(verdict: Verdict, command: str) -> str:
 def trace_page(result: TraceResult, command: str) -> str:
     """The page of one trace: the sentence, the lines of code, and what was drawn."""
     title = f"{result.verdict.name}: {result.verdict.word}"
-    return _page("trace.html", title, command, shown=trace_shown(result))
+    return _page("trace.html", title, command, shown={**trace_shown(result), "headline": headline(result.verdict)})
 
 
 def scan_page(scan: "Scan", summary: str, command: str) -> str:
@@ -98,9 +117,10 @@ def scan_page(scan: "Scan", summary: str, command: str) -> str:
 def gallery_page(verdicts: Sequence[tuple[Any, Verdict]], command: str) -> str:
     """The page of many verdicts: a figure, a table, then each of them to unfold."""
     scale = Scale.of([verdict for _, verdict in verdicts])
-    systems = [(title, [_entry(*each, scale) for each in found]) for title, found in by_system(verdicts)]
+    systems = [(title or "your own", [_entry(*each, scale) for each in found]) for title, found in by_system(verdicts)]
+    kinds = kinds_of(verdict for _, verdict in verdicts)
     refuted = sum(verdict.word == "refuted" for _, verdict in verdicts)
-    counts: dict[str, Any] = {"claims": len(verdicts), "refuted": refuted, "ticks": scale.ticks}
+    counts: dict[str, Any] = {"claims": len(verdicts), "refuted": refuted, "ticks": scale.ticks, "kinds": kinds}
     proofs = proof_texts(theorem for _, verdict in verdicts for theorem in verdict.theorems)
     return _page(
         "gallery.html", "dpassay gallery", command, systems=systems, released=_released(), proofs=proofs, **counts
@@ -192,8 +212,23 @@ def charted(claim: Claim, verdict: Verdict, scale: Scale) -> dict[str, Any]:
         "word": verdict.word,
         "sign": SIGNS[verdict.word],
         "true": true_shown(verdict),
+        "sorts": _sorts(verdict),
         "places": {"claimed": claimed_at, "true": true_at, "left": left, "wide": wide, "beyond": true_at >= BEYOND},
     }
+
+
+def kinds_of(verdicts: Iterable[Verdict]) -> list[str]:
+    """The kinds of guarantees that these verdicts are about."""
+    found = {type(verdict.guarantee) for verdict in verdicts}
+    return [name for kind, name in KINDS.items() if kind in found]
+
+
+def _sorts(verdict: Verdict) -> dict[str, Any]:
+    """What a gallery is filtered and sorted by."""
+    claimed, true = verdict.guarantee.claimed, verdict.value.lower if verdict.refuted else verdict.value.upper
+    factor = true / claimed if claimed else math.inf if true else 1.0
+    numbers = {"claimed": claimed, "true": true, "factor": factor}
+    return {"guarantee": KINDS[type(verdict.guarantee)], **{name: f"{value:.6g}" for name, value in numbers.items()}}
 
 
 def figures_page(figures: Sequence[tuple[dict[str, Any], str]], command: str) -> str:
@@ -242,7 +277,7 @@ def headline(verdict: Verdict) -> str:
     'Proven: this pipeline satisfies (2, 10⁻⁵)-DP.'
     """
     guarantee, value = verdict.guarantee, verdict.value
-    what = "this pipeline" if verdict.name == "pipeline" else verdict.name
+    what = "this pipeline" if verdict.name == "pipeline" else called(verdict)
     if verdict.word == "proven":
         return typeset(f"Proven: {what} satisfies {guarantee}.")
     if verdict.word == "open":
@@ -259,20 +294,29 @@ def headline(verdict: Verdict) -> str:
     return typeset(f"Refuted: {what} does not satisfy {guarantee}. {truth}.")
 
 
+def called(verdict: Verdict) -> str:
+    """The title of a published claim, or the name of another subject."""
+    published = REGISTRY.get(verdict.name)
+    if published is None or verdict.source != published.source:
+        return verdict.name
+    return f"“{published.title}”" if " " in published.title else published.title
+
+
 def _shown(verdict: Verdict, drawn: bool) -> dict[str, Any]:
     """What a page shows about a verdict, for templates/parts.html."""
     warnings = list(verdict.warnings)
     if verdict.alpha is not None:
         warnings.append(_error(verdict, verdict.alpha))
     some = verdict.guarantee.claimed > 0 or verdict.value.lower > 0
-    held = [("δ", "ε at most"), *((f"{d:g}", outward(one.upper, 1, SHOWN)) for d, one in verdict.holds)]
-    remedies = [("mechanism", "satisfies", "noise per coordinate", ""), *_repairs(verdict)]
+    held = [("δ", "ε at most"), *((typeset(f"{d:g}"), outward(one.upper, 1, SHOWN)) for d, one in verdict.holds)]
     return {
+        "name": "" if verdict.name == "pipeline" else verdict.name,
         "headline": headline(verdict),
         "meaning": meaning(verdict),
+        "definition": definition(verdict),
         "word": verdict.word,
-        "reason": verdict.reason,
-        "warnings": warnings,
+        "reason": typeset(verdict.reason),
+        "warnings": [typeset(warning) for warning in warnings],
         "note": FORMULA if isinstance(verdict.mechanism, Pipeline) and verdict.alpha is None else "",
         "axis": _axis(verdict) if some else None,
         "facts": list(_facts(verdict)),
@@ -280,7 +324,7 @@ def _shown(verdict: Verdict, drawn: bool) -> dict[str, Any]:
         "counts": table_rows(verdict.witness) if isinstance(verdict.witness, SampledWitness) else [],
         "curves": list(_curves(verdict)) if drawn else [],
         "holds": held if verdict.holds else [],
-        "repairs": remedies if verdict.repairs else [],
+        "repairs": list(_repairs(verdict)),
     }
 
 
@@ -301,7 +345,7 @@ def _axis(verdict: Verdict) -> Markup:
 def _facts(verdict: Verdict) -> Iterator[tuple[str, str]]:
     yield "mechanism", Markup("<code>{}</code>").format(harmless(verdict.subject))
     yield "claimed", typeset(str(verdict.guarantee))
-    yield "between", str(verdict.neighbours)
+    yield "between", typeset(str(verdict.neighbours))
     at = f" at δ = {verdict.guarantee.delta:g}" if verdict.guarantee.delta else verdict.guarantee.unit
     yield f"true {LETTERS[verdict.guarantee.parameter]}", typeset(f"{shown(verdict.value)}{at}")
     if verdict.delta is not None:
@@ -328,18 +372,19 @@ def _witness(verdict: Verdict) -> Iterator[tuple[str, str]]:
         yield from witness_rows(verdict.witness, verdict.guarantee)
     elif isinstance(verdict.witness, WordWitness):
         yield "two words", verdict.witness.pair
-        yield "event", verdict.witness.event
+        yield "event", sentence(verdict.witness.event)
     elif isinstance(verdict.witness, Witness):
         sets = verdict.witness.data_sets is not None
-        yield "two data sets" if sets else "two values", describe_witness(verdict.witness)
+        yield "two data sets" if sets else "two values", sentence(describe_witness(verdict.witness))
         if verdict.witness.event:
-            yield "event", event_words(verdict.witness)
+            yield "event", sentence(event_words(verdict.witness))
 
 
 def _repairs(verdict: Verdict) -> Iterator[tuple[str, ...]]:
     for repair in verdict.repairs:
-        noise = "" if repair.deviation is None else f"standard deviation {repair.deviation:.4g}"
-        yield str(repair.mechanism or ""), str(repair.guarantee or ""), noise, repair.advice
+        noise = "" if repair.deviation is None else f"standard deviation {repair.deviation:.4g} per coordinate"
+        guarantee = "" if repair.guarantee is None else f"satisfies {repair.guarantee}"
+        yield str(repair.mechanism or ""), typeset(guarantee), typeset(noise), typeset(repair.advice)
 
 
 def _curves(verdict: Verdict) -> Iterator[tuple[str, Markup, str]]:

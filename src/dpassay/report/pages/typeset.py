@@ -25,3 +25,13 @@ def typeset(text: str) -> str:
 def _power(found: re.Match[str]) -> str:
     power = "10" + (found[2].replace("+", "") + found[3]).translate(_RAISED)
     return power if found[1] == "1" else f"{found[1]}×{power}"
+
+
+def sentence(text: str) -> str:
+    """A phrase of the terminal as a sentence: typeset, with a capital letter and a full stop.
+
+    >>> sentence("every coordinate is at least 1: probability 2.5e-10 against 1e-12")
+    'Every coordinate is at least 1: probability 2.5×10⁻¹⁰ against 10⁻¹².'
+    """
+    shown = typeset(text).strip()
+    return f"{shown[:1].upper()}{shown[1:]}{'' if shown.endswith(('.', '?', '!')) else '.'}"

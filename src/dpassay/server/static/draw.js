@@ -70,6 +70,9 @@ export class Plot {
     this.left = LEFT; this.right = RIGHT; this.top = 22; this.bottom = 40;
     this.x0 = x[0]; this.x1 = x[1]; this.y0 = y[0]; this.y1 = y[1];
     this.svg = node("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
+    this.reading = document.createElement("p"); // the values where the reader points
+    this.reading.className = "reading";
+    this.curves = [];
     const floor = height - this.bottom;
     for (const tick of logY ? powers(this.y0, this.y1) : ticks(this.y0, this.y1, 4)) {
       this.add("line", { class: "grid", x1: this.left, x2: width - this.right, y1: this.py(tick), y2: this.py(tick) });
@@ -100,12 +103,14 @@ export class Plot {
     return Number((this.height - this.bottom - share * (this.height - this.bottom - this.top)).toFixed(1));
   }
 
-  line(x, y, kind) {
+  line(x, y, kind, name = "") {
+    if (name) this.curves.push({ x, y, kind, name });
     const points = x.map((v, i) => `${this.px(v)},${this.py(y[i])}`).join(" ");
     return this.add("polyline", { class: kind, points });
   }
 
-  steps(x, y, kind) {
+  steps(x, y, kind, name = "") {
+    if (name) this.curves.push({ x, y, kind, name });
     let d = "";
     x.forEach((v, i) => { d += i ? `H${this.px(v)}V${this.py(y[i])}` : `M${this.px(v)} ${this.py(y[i])}`; });
     return this.add("path", { class: kind, d });
@@ -140,6 +145,50 @@ export class Plot {
       else this.add("line", { class: kind, x1: x - 22, x2: x, y1: 8, y2: 8 });
       x -= 40;
     }
+  }
+
+  // The values of all named curves, to be read by pointing at the plot or, once it has the focus, with the arrow keys.
+  readable(what) {
+    const [first] = this.curves;
+    if (!first) return this;
+    return this.stops(first.x.map((v, i) => {
+      const known = this.curves.filter((curve) => i < curve.y.length);
+      const words = known.map((curve) => `${curve.name} ${shown(curve.y[i])}`).join(", ");
+      return { at: this.px(v), words: `${what} ${shown(v)}: ${words}`, dots: known.map((curve) => this.py(curve.y[i])) };
+    }));
+  }
+
+  // Places that can be read: where they are, what they say, and the heights that are marked.
+  stops(places) {
+    const { svg, reading } = this, cursor = node("g", { class: "cursor" });
+    let now = 0;
+    const show = (i) => {
+      now = Math.max(0, Math.min(places.length - 1, i));
+      const { at, words, dots = [] } = places[now];
+      cursor.replaceChildren(node("line", { x1: at, x2: at, y1: this.top, y2: this.height - this.bottom }));
+      for (const y of dots) cursor.append(node("circle", { cx: at, cy: y, r: 4 }));
+      svg.append(cursor);
+      reading.textContent = words;
+      svg.setAttribute("aria-valuenow", now);
+      svg.setAttribute("aria-valuetext", words);
+    };
+    const hide = () => { cursor.remove(); reading.textContent = ""; };
+    for (const [name, value] of Object.entries({ role: "slider", tabindex: 0, "aria-valuemin": 0, "aria-valuemax": places.length - 1, "aria-valuenow": 0, "aria-valuetext": places[0].words })) svg.setAttribute(name, value);
+    svg.addEventListener("pointermove", (event) => {
+      const box = svg.getBoundingClientRect(), at = ((event.clientX - box.left) / box.width) * this.width;
+      show(places.reduce((best, place, i) => (Math.abs(place.at - at) < Math.abs(places[best].at - at) ? i : best), 0));
+    });
+    svg.addEventListener("pointerleave", () => { if (document.activeElement !== svg) hide(); });
+    svg.addEventListener("focus", () => show(now));
+    svg.addEventListener("blur", hide);
+    svg.addEventListener("keydown", (event) => {
+      const far = Math.max(2, Math.round(places.length / 20));
+      const to = { ArrowLeft: now - 1, ArrowDown: now - 1, ArrowRight: now + 1, ArrowUp: now + 1, PageDown: now - far, PageUp: now + far, Home: 0, End: places.length - 1 }[event.key];
+      if (to === undefined) return;
+      event.preventDefault();
+      show(to);
+    });
+    return this;
   }
 }
 

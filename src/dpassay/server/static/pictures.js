@@ -1,10 +1,11 @@
 // The lecture's pictures. The server computes their data; here they are drawn and put into words.
 import { Plot, node, raised as exponent, share, shown } from "./draw.js";
 
-function put(id, drawing, caption) {
+// A plot with its reading, a drawing, or nothing but a line that says why.
+function put(id, made, caption) {
   const figure = document.getElementById(id);
   const box = figure.querySelector(".drawing");
-  if (drawing === null) {
+  if (made === null) {
     const line = document.createElement("p");
     line.className = "none";
     line.textContent = caption;
@@ -12,7 +13,7 @@ function put(id, drawing, caption) {
     figure.querySelector("figcaption").textContent = "";
     return;
   }
-  box.replaceChildren(drawing);
+  box.replaceChildren(...(made instanceof Plot ? [made.svg, made.reading] : [made]));
   figure.querySelector("figcaption").textContent = caption;
 }
 
@@ -26,10 +27,11 @@ function outputs(data) {
   if (data.kind === "bars") return put("outputs", bars(data, top), caption);
   const plot = new Plot({ x: [data.x[0], data.x.at(-1)], y: [0, top], xLabel: "output", yLabel: "density", title: caption });
   for (const [from, to] of data.event) plot.area(data.x, data.first, from, to);
-  plot.line(data.x, data.second, "second");
-  plot.line(data.x, data.first, "first");
+  plot.line(data.x, data.second, "second", "second input");
+  plot.line(data.x, data.first, "first", "first input");
+  plot.curves.reverse();
   plot.legend([["first", "first input"], ["second", "second"]]);
-  return put("outputs", plot.svg, caption);
+  return put("outputs", plot.readable("output"), caption);
 }
 
 function bars(data, top) {
@@ -48,7 +50,10 @@ function bars(data, top) {
     if (i % every === 0) plot.add("text", { class: "tick mid", x: at + width * 0.35, y: floor + (turned && i % 2 ? 34 : 18) }, label);
   });
   plot.legend([["bar1", "first input"], ["bar2", "second"]]);
-  return plot.svg;
+  return plot.stops(data.labels.map((label, i) => ({
+    at: plot.left + width * (i + 0.5),
+    words: `${label}: first input ${shown(data.first[i])}, second input ${shown(data.second[i])}`,
+  })));
 }
 
 function loss(data) {
@@ -70,7 +75,8 @@ function loss(data) {
   const top = 1.15 * Math.max(...data.y);
   const beyond = data.infinite > 0 ? ` With probability ${shown(data.infinite, 3)} it is infinite.` : "";
   const tail = data.tail === null ? "" : ` It exceeds the claimed ε with probability ${shown(data.tail, 3)} (shaded)${data.delta ? ", which is not δ" : ""}.`;
-  const caption = `Log-likelihood ratio of the output (first input versus second) when the first input was used. Its mean is ${shown(data.mean)}.${tail}${beyond} ${data.note}`.trim();
+  const comb = data.kind === "stems" ? "Each bar is a value that the loss takes with positive probability." : data.atoms ? "Peaks are values that the loss takes with positive probability; the curve is a histogram." : "";
+  const caption = `Log-likelihood ratio of the output (first input versus second) when the first input was used. Its mean is ${shown(data.mean)}.${tail}${beyond} ${comb} ${data.note}`.replace(/ +/g, " ").trim();
   const plot = new Plot({ x: [low, high], y: [0, top], xLabel: "loss", yLabel: "probability", title: caption });
   if (data.kind === "stems") {
     const floor = plot.height - plot.bottom;
@@ -80,13 +86,16 @@ function loss(data) {
     });
   } else {
     if (data.epsilon !== null) plot.area(data.x, data.y, data.epsilon, Infinity);
-    plot.line(data.x, data.y, "first");
+    plot.line(data.x, data.y, "first", "probability");
   }
   marks.forEach(([at, words], k) => plot.upright(at, words, k < marks.length - 1));
-  return put("loss", plot.svg, caption);
+  if (data.kind === "stems") {
+    plot.stops(data.x.map((v, i) => ({ at: plot.px(v), words: `loss ${shown(v)}: probability ${shown(data.y[i])}`, dots: [plot.py(data.y[i])] })));
+  } else plot.readable("loss");
+  return put("loss", plot, caption);
 }
 
-function curve(data) {
+function curve(data, word) {
   if (data.kind === "none") return put("curve", null, data.note);
   const seen = [...data.pair, ...(data.tail ?? []), data.claimed?.[1] ?? 0].filter((v) => v > data.least);
   const low = 10 ** Math.floor(Math.log10(Math.min(...seen, 0.1)));
@@ -98,8 +107,9 @@ function curve(data) {
   const ends = data.points.length ? " The bars show certified bounds." : " Computed on a grid; approximate, not a certified bound.";
   const caption = `δ for the worst pair that is known, and the probability of a loss above ε, which is never smaller and is often mistaken for δ.${ends} ${data.note}`.trim();
   const plot = new Plot({ x: [0, data.x.at(-1)], y: [low, 1], logY: true, xLabel: "ε", yLabel: "δ", title: caption });
-  if (data.tail) plot.line(...keep(data.tail), "tail");
-  plot.line(...keep(data.pair), "first");
+  if (data.tail) plot.line(...keep(data.tail), "tail", "P(loss > ε)");
+  plot.line(...keep(data.pair), `truth ${word}`, "δ");
+  plot.curves.reverse();
   for (const [e, a, b] of data.points) {
     if (b < low) continue;
     const x = plot.px(e), y0 = plot.py(Math.max(a, low)), y1 = plot.py(b);
@@ -111,10 +121,10 @@ function curve(data) {
     plot.add("circle", { class: kind, cx: x, cy: y, r: 5.5 });
     plot.add("text", { class: `halo${far ? " far" : ""}`, x: x + (far ? -9 : 9), y: y + lift }, words);
   };
-  mark(data.true, "true", "refuted", 16);
+  mark(data.true, "true", word, 16);
   mark(data.claimed, "claimed", "claimed", -8);
-  plot.legend([["first", "δ"], ...(data.tail ? [["tail", "P(loss > ε)"]] : [])]);
-  return put("curve", plot.svg, caption);
+  plot.legend([[`truth ${word}`, "δ"], ...(data.tail ? [["tail", "P(loss > ε)"]] : [])]);
+  return put("curve", plot.readable("ε"), caption);
 }
 
 const odds = (p) => (p >= 1 ? "certainty" : p >= 0.5 ? `${shown(p / (1 - p), 3)}:1` : `1:${shown((1 - p) / p, 3)}`);
@@ -152,17 +162,18 @@ export function beliefs(face, prior) {
   const single = `The claim limits them to ${raised(prior, face.claimed, 1)} after any output${really}.`;
   const sets = `(ε, δ)-DP does not bound the odds after single outputs. For comparison, a factor of e^ε turns them into ${raised(prior, face.claimed, 1)} at the claimed ε, and into ${raised(prior, proven ? face.upper : truth, proven ? 1 : -1)} at the true one.`;
   const caption = `${before} ${face.delta ? sets : single}`;
-  const plot = new Plot({ x: [0, 1], y: [0, 1], xLabel: "belief before", yLabel: face.delta ? "belief after a factor of e^ε" : "belief after, at most", title: caption });
+  const plot = new Plot({ x: [0, 1], y: [0, 1], xLabel: "belief before", yLabel: "belief after", title: caption });
   const x = Array.from({ length: 101 }, (_, i) => i / 100);
   plot.line([0, 1], [0, 1], "tail");
-  plot.line(x, x.map((p) => after(p, truth)), "second");
-  plot.line(x, x.map((p) => after(p, face.claimed)), "first");
+  plot.line(x, x.map((p) => after(p, truth)), `truth ${face.word}`, "true");
+  plot.line(x, x.map((p) => after(p, face.claimed)), "stated", "claimed");
+  plot.curves.reverse();
   plot.upright(prior, "");
-  for (const [epsilon, kind] of [[truth, "bar2"], [face.claimed, "bar1"]]) {
+  for (const [epsilon, kind] of [[truth, face.word], [face.claimed, "claimed"]]) {
     plot.add("circle", { class: kind, cx: plot.px(prior), cy: plot.py(after(prior, epsilon)), r: 5 });
   }
-  plot.legend([["first", "claimed"], ["second", "true"]]);
-  return put("odds", plot.svg, caption);
+  plot.legend([["stated", "claimed"], [`truth ${face.word}`, "true"]]);
+  return put("odds", plot.readable("belief before"), caption);
 }
 
 const OUTLINES = { l1: "M0 -1L1 0L0 1L-1 0Z", l2: "M1 0A1 1 0 1 1 -1 0A1 1 0 1 1 1 0Z", linf: "M-1 -1H1V1H-1Z" };
@@ -190,7 +201,7 @@ function balls(data) {
 export function draw(face, prior) {
   outputs(face.pictures.outputs);
   loss(face.pictures.loss);
-  curve(face.pictures.curve);
+  curve(face.pictures.curve, face.word);
   beliefs(face, prior);
   balls(face.pictures.balls);
 }
@@ -202,8 +213,8 @@ export function sanity(looks, claimed, said) {
   const words = `${shown(last.right, 6)} of ${shown(last.right + last.wrong, 6)} guesses correct in ${shown(last.runs, 6)} runs: ε is at least ${shown(Math.floor((last.bound ?? 0) * 1e3) / 1e3)} (error probability ${last.alpha}). ${said}`.trim();
   const plot = new Plot({ x: [10, runs], y: [0, top], logX: true, xLabel: "runs", yLabel: "lower bound on ε", title: words });
   plot.flat(claimed, "claimed ε");
-  plot.steps(looks.map((look) => Math.max(10, look.runs)), looks.map((look) => look.bound ?? top), last.refuted ? "second" : "first");
-  put("audit", plot.svg, words);
+  plot.steps(looks.map((look) => Math.max(10, look.runs)), looks.map((look) => look.bound ?? top), `truth ${last.refuted ? "refuted" : "open"}`, "ε at least");
+  put("audit", plot.readable("runs"), words);
 }
 
 export function noSanity(words) {
