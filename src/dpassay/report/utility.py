@@ -70,13 +70,9 @@ def _epsilon(row: Row) -> str:
 
 def _true(row: Row) -> str:
     held = row.guarantee
-    return (
-        ""
-        if held is None
-        else "∞"
-        if math.isinf(held.true_epsilon)
-        else f"{held.true_epsilon:.4g}{'?' * held.declared}"
-    )
+    if held is None:
+        return ""
+    return "∞" if math.isinf(held.true_epsilon) else f"{held.true_epsilon:.4g}{'?' * held.declared}"
 
 
 def _bound(row: Row) -> str:

@@ -32,7 +32,7 @@ from dpassay.training.networks.by_name import Trainable, make_trainable, reopene
 from dpassay.training.networks.language_model import perplexity
 from dpassay.training.randomness import KEY_BYTES, Randomness, make_randomness
 from dpassay.training.settings import Settings
-from dpassay.training.statement import Terms, stated_as_finished, write_statement
+from dpassay.training.statement import Terms, above, stated_as_finished, write_statement
 from dpassay.training.units import Units, gathered
 
 SAVED_EVERY = 10.0  # seconds
@@ -232,7 +232,7 @@ def _planted(settings: Settings, vocabulary: Sequence[str] | None) -> list[str]:
 
 def _note(run: Run, now: float | None, done: int) -> str:
     """The latest measurements, for a progress bar."""
-    spent = "" if run.account is None else f"epsilon {run.account.spent(done):.2f} so far"
+    spent = "" if run.account is None else f"epsilon {above(run.account.spent(done), 2)} so far"
     return ", ".join(filter(None, ("" if now is None else f"perplexity {now:.1f}", spent)))
 
 

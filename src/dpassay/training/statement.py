@@ -186,8 +186,8 @@ def as_text(stated: dict[str, Any]) -> str:
     command += ["--dim", "1", "--delta", repr(guarantee["delta"]), "--epsilon", above(epsilon["upper"])]
     lines += [
         f"({above(epsilon['upper'])}, {guarantee['delta']:g})-differential privacy between {guarantee['neighbours']}.",
-        f"The true ε lies in [{epsilon['lower']:.6f}, {above(epsilon['upper'], 6)}] if the assumptions below hold. It "
-        "holds for all weights of all rounds together, not only for the last ones.",
+        f"The true ε lies in [{below(epsilon['lower'], 6)}, {above(epsilon['upper'], 6)}] if the assumptions below hold. "
+        "It holds for all weights of all rounds together, not only for the last ones.",
         *(_early(rounds["done"], guarantee["of_rounds"]) if "of_rounds" in guarantee else ()),
         "",
         "## How",
@@ -236,6 +236,15 @@ def above(epsilon: float, digits: int = 4) -> str:
     '1.0001'
     """
     return f"{math.ceil(epsilon * 10**digits) / 10**digits:.{digits}f}"
+
+
+def below(epsilon: float, digits: int = 4) -> str:
+    """A number with that many digits that is not above ε.
+
+    >>> below(0.99999)
+    '0.9999'
+    """
+    return f"{math.floor(epsilon * 10**digits) / 10**digits:.{digits}f}"
 
 
 def read_statement(folder: Path) -> dict[str, Any] | None:

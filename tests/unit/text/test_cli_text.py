@@ -228,7 +228,7 @@ def test_a_corpus_that_cannot_be_used_is_said(here, tmp_path, content, said):
         (("dptext", "--epsilon", "0"), "epsilon must be"),
         (("adept", "--adversary", "0"), "No such option: --adversary"),
         (("adept", "--fine-tune", "3"), "No such option: --fine-tune"),
-        (("dptext", "--adversary", "-1"), "the weight of the adversary must be 0"),
+        (("dptext", "--adversary", "-1", "--as-published"), "the weight of the adversary must be 0"),
         (("dptext", "--resume"), "No such option: --resume"),
         (("adept", "--epsilon", "3"), "add --privacy example or user"),
         (("dptext", "--clip", "1"), "No such option: --clip"),
@@ -261,6 +261,13 @@ def test_each_system_has_a_page_of_its_own(here, system, own, others):
 
 def test_dptext_is_reported_with_what_holds_and_what_a_guess_reaches(here, tmp_path):
     options = ("--corpus", "dialects:60", "--latent", 4, "--steps", 2)
+    for more in ((), ("--reading", "right"), ("--reading", "nan", "--epsilon", 3)):  # nothing infinite without a flag
+        code, _, err = here("train", "dptext", *options, *more, "--out", tmp_path / "x")
+        assert (code, "no finite epsilon" in err, (tmp_path / "x").exists()) == (2, True, False)
+    code, out, _ = here("train", "dptext", *options, "--reading", "right", "--epsilon", 3, "--out", tmp_path / "c")
+    assert (code, "what holds: epsilon 3 for any two texts" in out) == (0, True)
+    assert "not covered: the names of labels and attributes, which the model's folder lists" in out
+    options = (*options, "--as-published")
     code, out, _ = here("train", "dptext", *options, "--out", tmp_path / "a", "--adversary", 0, "--json")
     found = json.loads(out)
     assert (code, found["adversary"], found["learnt"], found["guarantee"]["epsilon"]) == (0, 0, True, "inf")
@@ -288,6 +295,10 @@ def test_dpnr_says_that_its_training_texts_are_not_covered(here, tmp_path, monke
     monkeypatch.setattr(encoders, "sentence_encoder", lambda name: letters)
     code, out, _ = here("train", "dpnr", "--corpus", "dialects:40", "--out", tmp_path / "m")
     assert (code, "fine tuning steps: 0" in out, "not covered: the training texts" in out) == (0, True, True)
+    assert "what holds: epsilon 0.05 for any two texts (local DP)" in out  # with 3 numbers, 3 times the published noise
+    options = ("--corpus", "dialects:40", "--epsilon", "5", "--as-published")
+    code, out, _ = here("train", "dpnr", *options, "--out", tmp_path / "p")
+    assert (code, "what holds: as published, epsilon 15 (claimed: 5)" in out) == (0, True)
     options = ("--corpus", "dialects:40", "--epsilon", "5", "--delta", "1e-5", "--out", tmp_path / "g")
     assert here("train", "dpnr", *options)[0] == 0
     monkeypatch.setattr("dpassay.text.rewriters.vectors.dpnr.sentence_encoder", lambda name: letters)

@@ -25,15 +25,18 @@ def show(system: str, source: str, out: Path, found: dict[str, Any], as_json: bo
 
 def _lines(found: dict[str, Any]) -> list[str]:
     numbers = {name.replace("_", " "): value for name, value in found.items() if isinstance(value, int | float)}
-    notes = [f"not covered: {found['not_covered']}"] if "not_covered" in found else []
-    held = [f"what holds: {found['guarantee']['sentence']}"] if "guarantee" in found else []
+    guarantee = found.get("guarantee", {})
+    notes = [f"not covered: {sentence}" for sentence in guarantee.get("not_covered", found.get("not_covered", ()))]
+    held = [f"what holds: {guarantee['sentence']}"] if guarantee else []
     return [*held, *(f"{name}: {_number(name, value)}" for name, value in numbers.items()), *notes]
 
 
 def _number(name: str, value: float) -> str:
+    from dpassay.text.rewriters.base import upward
+
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:.6g}" if name.startswith("epsilon") else f"{value:.4g}"
+    return upward(value) if name.startswith("epsilon") else f"{value:.4g}"
 
 
 def _dptext_lines(found: dict[str, Any]) -> list[str]:
@@ -68,7 +71,7 @@ def show_private(found: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    from dpassay.training.statement import above, in_words
+    from dpassay.training.statement import above, below, in_words
 
     guarantee, private = found["guarantee"], found["private"]
     perplexity = private["held_out_perplexity"]
@@ -77,7 +80,7 @@ def show_private(found: dict[str, Any], as_json: bool) -> None:
         print(f"  guarantee: {in_words(found)}")
     else:
         low, high = guarantee["epsilon"]["lower"], guarantee["epsilon"]["upper"]
-        print(f"  epsilon: [{low:.5f}, {high:.5f}] at delta {guarantee['delta']:g}")
+        print(f"  epsilon: [{below(low, 5)}, {above(high, 5)}] at delta {guarantee['delta']:g}")
         print(f"  between: {guarantee['neighbours']}")
         print(f"  noise multiplier: {found['mechanism']['noise_multiplier']:.4g}")
     if perplexity["before"] is not None and perplexity["after"] is not None:

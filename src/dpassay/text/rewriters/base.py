@@ -44,6 +44,7 @@ __all__ = ["Rewriter", "TextGuarantee", "as_mechanism", "checked", "covering", "
 # Caveats. All but the first are named by the rewriters to which they apply.
 REPEATED = "each further rewriting of the same text spends its epsilon and delta again"
 WEIGHTS = "the model's weights and words are not covered: it was trained without privacy on the texts of its corpus"
+NAMED = "the names of labels and attributes, which the model's folder lists, are not covered"
 PRETRAINED = "what the model's weights reveal of the texts that it was trained on is not covered"
 ELSEWHERE = "texts of the same author that are rewritten elsewhere spend their epsilon and delta again"
 FURTHER = "each further text of the same author spends the release's epsilon and delta again; --per-author limits them"
@@ -150,8 +151,7 @@ class TextGuarantee:
             return f"none: {self.doubt} (declared by {self.declared_by}: epsilon {self.stated:g}{delta} for {whom})"
         told = [f"claimed: {self.stated:g}"] * (not self.holds and math.isfinite(self.stated))
         told += [f"declared by {self.declared_by}, {self.audit or 'not checked'}"] * bool(self.declared_by)
-        shown = upward(self.epsilon) if self.parts else f"{self.epsilon:g}"
-        held = "no finite epsilon" if math.isinf(self.epsilon) else f"epsilon {shown}"
+        held = "no finite epsilon" if math.isinf(self.epsilon) else f"epsilon {upward(self.epsilon)}"
         held = f"{'as published, ' * self.as_published}{held}{delta}" + (f" ({'; '.join(told)})" if told else "")
         return f"{held} for {whom}" + (f"; {self.outside}" if self.outside else "")
 
@@ -250,13 +250,13 @@ def _total(terms: Iterable[tuple[int, float]]) -> float:
 
 
 def upward(value: float) -> str:
-    """A number of six digits that is not below the value, except for the last bits of a sum of decimals.
+    """A number of six digits that is not below the value, by more than what rounding up many times adds to it.
 
     >>> upward(57.998014), upward(250.0), upward(math.inf), upward(0.1 + 0.2)
     ('57.9981', '250', 'inf', '0.3')
     """
     shown = f"{value:.6g}"
-    if float(shown) >= value * (1 - 1e-15):
+    if float(shown) >= value * (1 - 1e-12):
         return shown
     unit = 10.0 ** (math.floor(math.log10(value)) - 5)
     return f"{(math.floor(value / unit) + 1) * unit:.6g}"

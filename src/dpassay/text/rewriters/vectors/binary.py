@@ -80,7 +80,7 @@ class BinaryText(EncodedText):
     >>> print(system.guarantee)
     epsilon 4 for any two texts (local DP)
     >>> print(BinaryText(Letters(), 4, "ome", integer=2, fraction=1).guarantee)
-    as published, epsilon 55.2222 (claimed: 4) for any two texts (local DP)
+    as published, epsilon 55.2223 (claimed: 4) for any two texts (local DP)
     """
 
     mechanism: MechanismName = "symmetric"

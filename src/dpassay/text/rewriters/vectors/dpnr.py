@@ -21,8 +21,10 @@ from pydantic import Field
 
 from dpassay.audit.options import Progress
 from dpassay.core.guarantee import make_guarantee
-from dpassay.core.numbers import ONE, Number, iv, middle
+from dpassay.core.neighbours import Neighbours
+from dpassay.core.numbers import ONE, Number, iv, middle, number, up
 from dpassay.errors import InputError
+from dpassay.exact.analysis import analyse
 from dpassay.exact.calibrate import classic_gaussian_sigma, gaussian
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pipeline import Pipeline, run
@@ -36,9 +38,13 @@ from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.models.classifier import Classifier, fit
 from dpassay.text.models.encoders import MINILM, Encoder, SentenceEncoder, sentence_encoder
 from dpassay.text.models.folder import MODEL, WEIGHTS, About, Arrays, read_folder, write_folder
+from dpassay.text.rewriters.base import DOUBLES, TextGuarantee
 from dpassay.text.rewriters.vectors.encoded import EncodedText
 
-NOT_COVERED = "the training texts; a guarantee for one text's vector holds for any weights, but these depend on them"
+NOT_COVERED = (
+    "the training texts and their labels, whose names the folder lists; a guarantee for one text's vector holds for "
+    "any weights, but these depend on them"
+)
 HELD_OUT = 0.2  # of the utterances are used to measure accuracy
 
 Floats = NDArray[np.float64]
@@ -84,6 +90,29 @@ class Dpnr(EncodedText):
 
     def _noise(self, scale: Number) -> Laplace | Gaussian:
         return Gaussian(scale) if self.delta else Laplace(scale)
+
+    @property
+    def guarantee(self) -> TextGuarantee:
+        """What holds between any two texts, for any encoder. Dropped words are no help: none may have been dropped.
+
+        >>> class Letters:
+        ...     name, dim = "letters", 3
+        ...     def encode(self, texts):
+        ...         return np.array([[text.count(letter) for letter in "abc"] for text in texts], dtype=float)
+        >>> print(Dpnr(Letters(), epsilon=4).guarantee)
+        as published, epsilon 12 (claimed: 4) for any two texts (local DP)
+        """
+        profile = analyse(Pipeline(self.pipeline.stages[bool(self.mu) :], self.dim), Neighbours())
+        claimed, delta = number(repr(self.epsilon)), number(repr(self.delta))
+        enough = up(profile.delta(claimed)) <= self.delta
+        return TextGuarantee(
+            self.epsilon if enough and self.scale is not None else up(profile.epsilon(delta)),
+            self.delta,
+            claimed=self.epsilon,
+            proofs=tuple(theorem.page for theorem in profile.theorems),
+            caveats=(NOT_COVERED, DOUBLES),
+            as_published=self.scale is None,
+        )
 
     def scaled(self) -> Dpnr:
         """The same with noise of scale k/ε, or the least σ for l2 distance √k: enough for all k, never rounded down."""
@@ -135,8 +164,11 @@ def train(
     progress: Progress | None = None,
     fine_tune: int = 0,
     delta: float = 0.0,
+    published: bool = True,
 ) -> tuple[Dpnr, Classifier, dict[str, Any]]:
-    """The system, its classifier, fitted to noisy vectors as published, and its accuracies on held-out texts.
+    """The system, its classifier, fitted to noisy vectors, and its accuracies on held-out texts.
+
+    Without `published` the noise is what the ε needs: k times as large.
 
     The report has the accuracy on clean vectors, with the published noise, with correct noise for the same ε, and of
     always predicting the most common label. Noise is drawn once per text; drawn afresh in each of T training steps it
@@ -146,6 +178,7 @@ def train(
     if not 0 <= fine_tune <= 10**6:
         raise InputError(f"fine-tuning takes a whole number of steps from 0 to 1000000, got {fine_tune}")
     system = Dpnr(encoder, epsilon, mu, delta=delta)
+    system = system if published else system.scaled()
     texts, labels = [u.text for u in utterances], [u.label for u in utterances]
     if len(texts) < 5 or not all(labels):
         raise InputError(f"a classifier needs 5 utterances or more, each with a label; got {len(texts)}")
@@ -158,14 +191,14 @@ def train(
             system, encoder=_tuned(system, [utterances[i] for i in order[:cut]], fine_tune, seed, progress)
         )
 
-    *before, noise = system.pipeline.stages
+    *before, _ = system.pipeline.stages
     show(0, 5, "encoding")
     clean = run([stage for stage in before if not isinstance(stage, Dropout)], texts, rng)
     show(1, 5, "encoding after dropout")
     dropped = run(before, texts, rng)
     ways = {
         "clean vectors": clean,
-        "published noise": noise.run(dropped, rng),
+        "published noise": replace(system, scale=None).pipeline.stages[-1].run(dropped, rng),
         "right noise": system.scaled().pipeline.stages[-1].run(dropped, rng),
     }
     seen, asked = [labels[i] for i in order[:cut]], [labels[i] for i in order[cut:]]
@@ -177,8 +210,9 @@ def train(
         report[f"accuracy_{way.replace(' ', '_')}"] = fitted[way].accuracy(vectors[order[cut:]], asked)
     report["fine_tuning_steps"] = fine_tune
     report["accuracy_commonest_label"] = asked.count(Counter(seen).most_common(1)[0][0]) / len(asked)
+    report["guarantee"] = system.guarantee.to_dict()
     show(5, 5, "done")
-    return system, fitted["published noise"], report
+    return system, fitted["published noise" if published else "right noise"], report
 
 
 def _tuned(

@@ -35,7 +35,7 @@ from dpassay.text.models.encoders import Remembering
 from dpassay.text.models.folder import About, read_folder, weights_of, with_weights, write_folder
 from dpassay.text.models.training import TOGETHER, Plan, Progress, take_step
 from dpassay.text.models.words import PAD, Vocabulary, tokenise
-from dpassay.text.rewriters.base import DOUBLES, WEIGHTS, TextGuarantee
+from dpassay.text.rewriters.base import DOUBLES, NAMED, WEIGHTS, TextGuarantee
 from dpassay.text.rewriters.vectors.encoded import EncodedText
 
 Reading = Literal["zero", "resampled", "nan", "right"]
@@ -178,12 +178,16 @@ class Dptext(EncodedText):
         >>> print(Dptext(Length(), epsilon=4, reading="right", learnt=True).guarantee)
         no finite epsilon (claimed: 4) for any two texts (local DP); epsilon was learnt from the training texts, ...
         """
-        reasons = [LEARNT] * self.learnt + [NEVER_NEGATIVE] * (self.reading != "right")
-        held, outside = math.inf if reasons else self.epsilon, "; ".join(reasons)
-        published = self.reading != "right"
-        return TextGuarantee(
-            held, claimed=self.epsilon, outside=outside, caveats=(WEIGHTS, DOUBLES), as_published=published
-        )
+        return guarantee_of(self.reading, self.epsilon, self.learnt)
+
+
+def guarantee_of(reading: Reading, epsilon: float, learnt: bool) -> TextGuarantee:
+    """What holds between any two texts, for any network, with an ε that was learnt or given."""
+    published = reading != "right"
+    reasons = [LEARNT] * learnt + [NEVER_NEGATIVE] * published
+    held, outside = math.inf if reasons else epsilon, "; ".join(reasons)
+    caveats = (WEIGHTS, NAMED, DOUBLES)
+    return TextGuarantee(held, claimed=epsilon, outside=outside, caveats=caveats, as_published=published)
 
 
 def train(
