@@ -155,7 +155,7 @@ def train(
     utterances = with_canaries(utterances, planted, settings.included, copies)
     units = gathered(utterances, settings.privacy, held_out)
     _check_vocabulary(settings, vocabulary)
-    for message in (*units.warnings, *_cautions(settings, units)):
+    for message in (*units.warnings, *_cautions(settings, units), *_doubts(vocabulary, utterances)):
         warn(message)
     where = usable(device)
     trainable = make_trainable(units.texts, vocabulary, settings, where)
@@ -221,6 +221,16 @@ def _check_vocabulary(settings: Settings, vocabulary: Sequence[str] | None) -> N
             f"public list of words with --vocabulary FILE{base}. With --vocabulary-from-corpus "
             "the words of the corpus are used, and nothing is guaranteed."
         )
+
+
+def _doubts(vocabulary: Sequence[str] | None, utterances: Sequence[Utterance]) -> list[str]:
+    """A warning if a list of words that should be public is that of the corpus."""
+    if vocabulary is None or set(vocabulary) != set(Vocabulary.of([u.text for u in utterances]).words):
+        return []
+    return [
+        "the vocabulary has exactly the words of this corpus. If it was made from the corpus, the model's folder "
+        "publishes private words, and the guarantee does not hold"
+    ]
 
 
 def _planted(settings: Settings, vocabulary: Sequence[str] | None) -> list[str]:

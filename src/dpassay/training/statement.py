@@ -182,12 +182,13 @@ def as_text(stated: dict[str, Any]) -> str:
         guarantee = stated["otherwise"]
         lines += [f"{in_words(stated).capitalize()}.", "", "Without that, it would be:", ""]
     epsilon, made = guarantee["epsilon"], stated["mechanism"]
+    ends = below(epsilon["lower"], 6), above(epsilon["upper"], 6)
     command = ["dpassay", "check", "--pipeline", made["pipeline"], "--neighbours", "add-remove-record"]
     command += ["--dim", "1", "--delta", repr(guarantee["delta"]), "--epsilon", above(epsilon["upper"])]
     lines += [
         f"({above(epsilon['upper'])}, {guarantee['delta']:g})-differential privacy between {guarantee['neighbours']}.",
-        f"The true ε lies in [{below(epsilon['lower'], 6)}, {above(epsilon['upper'], 6)}] if the assumptions below hold. "
-        "It holds for all weights of all rounds together, not only for the last ones.",
+        f"The true ε lies in [{ends[0]}, {ends[1]}] if the assumptions below hold. It "
+        "holds for all weights of all rounds together, not only for the last ones.",
         *(_early(rounds["done"], guarantee["of_rounds"]) if "of_rounds" in guarantee else ()),
         "",
         "## How",

@@ -14,6 +14,7 @@ from dpassay.errors import InputError
 from dpassay.text.corpora.flights import flights, known_words
 from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.models.folder import read_folder
+from dpassay.text.models.words import tokenise
 from dpassay.training import run as runs
 from dpassay.training.canaries.audit import audit_training
 from dpassay.training.canaries.scores import read_scores
@@ -350,3 +351,13 @@ def test_more_canaries_than_weights_leave_no_folder_behind(tmp_path):
 def test_canaries_that_cannot_be_planted_are_refused(more, said):
     with pytest.raises(InputError, match=said):
         settings(**more)
+
+
+@pytest.mark.parametrize(("more", "warned"), [((), 1), (("unheard",), 0), (None, 0)])
+def test_a_vocabulary_that_is_the_corpus_is_warned_of(tmp_path, more, warned):
+    """The same words as the corpus, one more, and a public list."""
+    own = sorted({word for u in SAID for word in tokenise(u.text)})
+    told = []
+    words = known_words() if more is None else [*own, *more]
+    train(SAID, tmp_path / "m", settings(rounds=1), vocabulary=words, warn=told.append)
+    assert sum("exactly the words of this corpus" in message for message in told) == warned

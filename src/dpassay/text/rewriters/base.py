@@ -52,6 +52,7 @@ ONE_SENTENCE = (
     "the model's weights are covered for one sentence of its corpus, not for all sentences of an author: train it with "
     "--privacy user"
 )
+COUNTED = "how many texts of an author are rewritten, and where they are among the others, is visible"
 SAME_NAME = "all texts of a person carry the same author name"
 DOUBLES = "the noise is drawn in double precision and the theorem is about real numbers: rounding is not covered"
 
@@ -219,7 +220,7 @@ for any two texts (local DP)
             f"{texts} rewritten and {here} in the training corpus, or {others} rewritten and the corpus lacks {lost}"
         )
     by_author = weights is not None and weights.unit == "author"
-    more = [ELSEWHERE] if lines is not None else [FURTHER] if by_author else []
+    more = [COUNTED, ELSEWHERE] if lines is not None else [FURTHER] if by_author else []
     proofs, assumed = (weights.proofs, weights.assumptions) if weights is not None else ((), ())
     return replace(
         guarantee,

@@ -17,7 +17,7 @@ from dpassay.training.federated import LocalTraining, StackedTraining
 from dpassay.training.networks.language_model import LanguageModel, Sizes
 
 LONGEST = 40  # words of a text
-GIVEN = "The words that the model knows come from a list that does not depend on the corpus."
+GIVEN = "The words that the model knows come from a public list, which was not made from this corpus."
 FOUND = "The words that the model knows are those of the corpus."
 
 

@@ -99,6 +99,10 @@ def test_epsilon_and_delta_add_up_and_are_rounded_up():
     assert "training 0.7 (delta 1e-05) and 3 times release 0.1" in str(found)
     assert (found.proofs[0], found.assumptions[0]) == ("a page", "public words")
     assert "the author is in the training corpus" in found.between
+    visible = "how many texts of an author are rewritten, and where they are among the others, is visible"
+    assert [visible in covering(TextGuarantee(1), lines=n).not_covered for n in (1, 3)] == [True, True]
+    weights = WeightsGuarantee(4, 1e-5, "author")
+    assert visible not in covering(TextGuarantee(1), weights=weights).not_covered
 
 
 def test_weights_that_hide_a_sentence_do_not_hide_an_author():
