@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 
 from dpassay.scan.reading.index import Class, Function, Index
@@ -10,6 +11,7 @@ from dpassay.scan.reading.names import is_configuration, is_data, is_generator, 
 
 # Not 1: a scale of ε for 1/ε, or without a sensitivity, would be right by chance. Below 1: the classic formula holds.
 EPSILON, DELTA, SENSITIVITY = 0.5, 1e-5, 2.0
+TWO_STEPS = 2.7e-5  # at least (1 + e^ε)·δ: two steps of (ε, δ)-DP are (2ε, (1 + e^ε)·δ)-DP
 VALUES = {
     "epsilon": str(EPSILON),
     "delta": str(DELTA),
@@ -92,10 +94,19 @@ def call_of(index: Index, function: Function) -> Call | str:
         target = f"{owner.name}.{function.name}"
     imported = owner.name if owner is not None else function.name
     roles = {role_of(name) for name in names}
-    delta = DELTA if "delta" in roles else 0.0
     exact = bool(roles & {"sensitivity"})
+    forms = _forms(datum)
+    if forms[0].name == "text" and _is_metric(function):
+        return "its ε is multiplied by a distance between texts, which is not known"
+    delta = 0.0 if "delta" not in roles else DELTA if exact else TWO_STEPS
     text = f"from {function.module.name} import {imported}"
-    return Call(text, setup, f"{target}({', '.join(words)})", _forms(datum), delta, exact)
+    return Call(text, setup, f"{target}({', '.join(words)})", forms, delta, exact)
+
+
+def _is_metric(function: Function) -> bool:
+    """Whether the claim is that of metric DP, by its documentation or by noise whose length is a gamma number."""
+    said = f"{function.documentation} {function.module.claim}".lower()
+    return re.search(r"\bmetric|distance|d_?χ|d_?chi|mldp", said) is not None or "gamma(" in function.text
 
 
 def _built(owner: Class, constructor: Function | None) -> str | None:

@@ -18,7 +18,7 @@ from dpassay.core.files import write_whole
 from dpassay.errors import DpassayError
 from dpassay.scan.findings import Mechanism, Scan, in_order
 from dpassay.scan.reading.index import Function, Index
-from dpassay.scan.running.arguments import DIAGONAL, EPSILON, Call, Form, call_of
+from dpassay.scan.running.arguments import DIAGONAL, EPSILON, TWO_STEPS, Call, Form, call_of
 from dpassay.scan.running.programs import subject, works, write_program
 
 ALPHA = 0.001  # for all mechanisms of one scan together
@@ -116,11 +116,12 @@ def _audited(
 ) -> dict[str, Any]:
     """An audit of a subject that works."""
     path = write_program(text, folder, name)
-    claimed = EPSILON if call.exact else 2 * EPSILON
+    steps = 2 if form is DIAGONAL or not call.exact else 1  # the diagonal pair is 4 apart, two sensitivities of 2
+    claimed, delta = steps * EPSILON, call.delta and (TWO_STEPS if steps == 2 else call.delta)
     command = shlex.join([*python, str(path)])
     options: dict[str, Any] = {"runs": RUNS, "alpha": alpha, "seed": 0, "bits": False, "shrink": False}
-    if call.delta:
-        options["delta"] = str(call.delta)
+    if delta:
+        options["delta"] = str(delta)
     save = folder / f"{name}.json"
     save.unlink(missing_ok=True)
     try:
@@ -131,7 +132,7 @@ def _audited(
     if verdict.interrupted:
         raise KeyboardInterrupt
     pair = shlex.quote(json.dumps([form.first, form.second]))
-    more = f" --delta {call.delta:g}" if call.delta else ""
+    more = f" --delta {delta:g}" if delta else ""
     again = f"dpassay audit --command {shlex.quote(command)} --pair {pair} --epsilon {claimed:g}{more}"
     lower = verdict.value.lower
     return {
