@@ -159,8 +159,14 @@ class Claim:
         changes = merge_parameters(parameters, changes)
         unknown = set(changes) - set(self.parameters)
         if unknown:
-            known = ", ".join([*(stated or ["epsilon", "delta"]), "dim", *self.parameters])
-            raise InputError(f"{self.name} has no parameter {', '.join(sorted(unknown))}; it has {known}")
+            from difflib import get_close_matches
+
+            known = [*(stated or ["epsilon", "delta"]), "dim", *self.parameters]
+            near = [close[0] for name in sorted(unknown) if (close := get_close_matches(name, known, n=1))]
+            hint = f"did you mean {near[0]!r}? It" if near else "it"
+            raise InputError(
+                f"{self.name} has no parameter {', '.join(sorted(unknown))}; {hint} has {', '.join(known)}"
+            )
         changed = replace(self, parameters={**self.parameters, **changes}, **own)
         # A name that only a replaced formula used is no longer a parameter.
         gone = names(self._formulas) - names(f"{changed._formulas} {self.pipeline}")

@@ -159,6 +159,17 @@ class Program(Commands):
 
     groups = GROUPS
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is named, or a sentence with the nearest one."""
+        known = self.list_commands(ctx)
+        if args and args[0] not in known and not ctx.resilient_parsing and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else "."
+            raise InputError(f"there is no command {args[0]!r}{hint} 'dpassay --help' lists them")
+        return super().resolve_command(ctx, args)
+
     def list_commands(self, ctx: Any) -> list[str]:
         return [name for names in self.groups.values() for name in names]
 

@@ -111,7 +111,7 @@ def check_dimension(dim: Any, what: str = "dimension") -> int:
         whole = 0
     if not 1 <= whole <= MAX_DIMENSION or whole != dim:
         given = "a larger one" if isinstance(dim, int) and dim > MAX_DIMENSION else dim
-        raise InputError(f"{what} must be a whole number from 1 to {MAX_DIMENSION}, got {given}")
+        raise InputError(f"{what} must be a whole number from 1 to {MAX_DIMENSION:,}, got {given}")
     return whole
 
 

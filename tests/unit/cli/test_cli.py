@@ -337,7 +337,7 @@ def test_bad_input_is_one_sentence_and_exit_2(here, arguments: list[str]) -> Non
     [
         ([*GOOD, "--epsilon", "-1"], ["epsilon", "-1"]),
         ([*GOOD, "--epsilon", "1", "--delta", "1"], ["delta", "between 0 and 1"]),
-        ([*P, "--set", "C=1", "--epsilon", "1", "--dim", "1000000000"], ["dimension", "10000000"]),
+        ([*P, "--set", "C=1", "--epsilon", "1", "--dim", "1000000000"], ["dimension", "10,000,000"]),
         ([*P, "--set", "C=1", "--epsilon", "1"], ["pass --dim N"]),
         ([*P, "--set", "C=-1", "--dim", "4", "--epsilon", "1"], ["positive", "-1", "^"]),
         ([*P, "--dim", "4", "--epsilon", "1"], ["C", "pass --set C=VALUE"]),
@@ -815,3 +815,25 @@ def test_a_mistake_of_our_own_is_no_verdict(monkeypatch, capsys):
     monkeypatch.setenv("DPASSAY_TRACEBACK", "1")
     with pytest.raises(TypeError):
         main()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["chekc", "adept"], "there is no command 'chekc'; did you mean 'check'? 'dpassay --help' lists them"),
+        (["zzz"], "there is no command 'zzz'. 'dpassay --help' lists them"),
+        (["check", "adept", "--set", "dimm=3"], "adept has no parameter dimm; did you mean 'dim'? It has epsilon"),
+        (["packages", "show", "opendp-laplac"], "no record is called 'opendp-laplac'; did you mean opendp-laplace"),
+        (["check", "adept", "--dim", "99999999999"], "dimension must be a whole number from 1 to 10,000,000"),
+    ],
+)
+def test_a_misspelled_name_gets_the_nearest_one(
+    words: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from dpassay.cli.main import main
+
+    monkeypatch.setattr("sys.argv", ["dpassay", *words])
+    with pytest.raises(SystemExit) as ending:
+        main()
+    assert ending.value.code == 2
+    assert f"dpassay: {said}" in capsys.readouterr().err

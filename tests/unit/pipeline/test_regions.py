@@ -282,7 +282,7 @@ DIMENSIONS = [0, -1, 1e9, 2.5, math.nan, INF, "3", None]
     ids=["ball", "sphere", "box", "minmax", "bits", "onehot", "categories", "everything", "apart"],
 )
 def test_a_bad_dimension_is_refused(make, dim):
-    with pytest.raises(InputError, match=r"dimension must be a whole number from 1 to 10000000, got"):
+    with pytest.raises(InputError, match=r"dimension must be a whole number from 1 to 10,000,000, got"):
         make(dim)
 
 

@@ -126,7 +126,11 @@ def _report(records: dict[str, Record], name: str, place: Path) -> None:
 def _chosen(records: dict[str, Record], names: list[str]) -> list[Record]:
     for pattern in names:
         if not fnmatch.filter(records, pattern):
-            raise InputError(f"no record is called {pattern!r}; there are {', '.join(records)}")
+            from difflib import get_close_matches
+
+            near = get_close_matches(pattern, records, n=3, cutoff=0.4)
+            hint = f"; did you mean {' or '.join(near)}?" if near else "."
+            raise InputError(f"no record is called {pattern!r}{hint} 'dpassay packages' lists them")
     if not names:
         return list(records.values())
     return [one for name, one in records.items() if any(fnmatch.fnmatchcase(name, pattern) for pattern in names)]
