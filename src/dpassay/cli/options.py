@@ -151,7 +151,8 @@ class Commands(TyperGroup):
 
     def summary(self, ctx: Any, name: str) -> str:
         """The first sentence of a command's help."""
-        return str(self.get_command(ctx, name).get_short_help_str(limit=1000))
+        command: Any = self.get_command(ctx, name)
+        return str(command.get_short_help_str(limit=1000))
 
 
 class Program(Commands):
@@ -175,7 +176,8 @@ class Program(Commands):
 
     def summary(self, ctx: Any, name: str) -> str:
         return next(homes[name][1] for homes in GROUPS.values() if name in homes)
-
+        command: Any = self.get_command(ctx, name)
+        return str(command.get_short_help_str(limit=1000))
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         for homes in GROUPS.values():
             if cmd_name in homes and cmd_name not in self.commands:

@@ -89,6 +89,7 @@ def test_the_page(browser, served, size) -> None:  # type: ignore[no-untyped-def
     assert "true 5.65685" in page.inner_text("#axis")
     assert page.locator("#meaning").is_visible() == (size[0] > 1000)
     assert "from 1:1 to 286:1" in page.text_content("#meaning")  # e^5.65685 is 286.2
+    assert page.inner_text('label[for="set-C"]') == "clipping norm C"
     assert page.locator("#evidence .drawing svg").count() == 5
     assert all(page.locator("figure svg[aria-label]").nth(i).get_attribute("aria-label") for i in range(5))
     worst = min(page.evaluate(CONTRASTS))

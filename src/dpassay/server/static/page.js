@@ -80,19 +80,25 @@ function showParameters() {
   }
 }
 
+// What a parameter is, where it is the whole argument of a stage.
+const MEANINGS = { clip: "clipping norm", laplace: "scale", gaussian: "standard deviation", radial: "scale", softmax: "temperature", poisson: "sampling rate", dropout: "dropout rate" };
+function meaning(name) {
+  const stage = $("pipeline").value.match(new RegExp(`(\\w+)\\((?:\\s*\\w+\\s*,)?\\s*${name}\\s*\\)`));
+  return (stage && MEANINGS[stage[1]]) ?? "";
+}
+
 function parameterRow(name) {
   const row = document.createElement("div");
   row.className = "row";
   row.dataset.name = name;
   const label = document.createElement("label");
   label.htmlFor = `set-${name}`;
-  label.textContent = label.title = name;
-  if (name.length > 4) label.className = "long";
+  label.textContent = `${meaning(name)} ${name}`.trim();
   const field = document.createElement("input");
   Object.assign(field, { id: `set-${name}`, className: "number", inputMode: "decimal", autocomplete: "off", spellcheck: false, maxLength: 40 });
   const slider = document.createElement("input");
   Object.assign(slider, { id: `set-${name}-slider`, type: "range", min: 0, max: 1000, step: 10 });
-  slider.setAttribute("aria-label", `${name}, on a logarithmic scale`);
+  slider.setAttribute("aria-label", `${label.textContent}, on a logarithmic scale`);
   field.addEventListener("input", () => { values[name] = field.value.trim(); changed(); });
   slider.addEventListener("input", () => { values[name] = field.value = valueAt(slider, [1e-3, 1e3]); changed(); });
   row.append(label, field, slider);
