@@ -7,8 +7,9 @@ probability at most α if the guesses were made as docs/proofs/guessing-game.md 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -223,7 +224,7 @@ def _beta_mixture(counts: Counts, log_p: float, log_not: float) -> float:
 
 
 def log_evidence(
-    rounds: list[Counts], epsilon: float, delta: float = 0.0, candidates: int = 2, falling: bool = False
+    rounds: Sequence[Counts], epsilon: float, delta: float = 0.0, candidates: int = 2, falling: bool = False
 ) -> float:
     """Evidence of several rounds: each starts with what the earlier ones have won."""
     return sum(counts.log_evidence(epsilon, delta, candidates, falling) for counts in rounds)
@@ -240,6 +241,11 @@ def anytime_bound(rounds: list[Counts], alpha: float, delta: float = 0.0, candid
     >>> round(anytime_bound([Counts(900, 100, 1000)], 0.001), 3)
     1.741
     """
+    return _anytime_bound(tuple(rounds), alpha, delta, candidates)
+
+
+@lru_cache(maxsize=16)  # a verdict and its witness ask for the same
+def _anytime_bound(rounds: tuple[Counts, ...], alpha: float, delta: float, candidates: int) -> float:
     needed = evidence_needed(alpha)
     return _last_rejected(lambda epsilon: log_evidence(rounds, epsilon, delta, candidates, True) >= needed, 50.0)
 
