@@ -25,10 +25,16 @@ def explained(tracer: Any, judged: Any) -> tuple[Finding, ...]:
     counted = f"{count}: ε ≥ {count.epsilon:.3g} (error probability {count.alpha:.2g})"
     faithful = judged.trials is not None and judged.trials.faithful
     seen = watched is not None and faithful and not tracer.natural.fixed and count.calls == 1
+    seen = seen and not _contradicted(judged)
     found = list(watched.findings) if seen else []
     if not found:
         found = [_leak(tracer, judged)]
     return tuple(Finding(one.rule, one.place, f"{one.message}; counted: {counted}", one.infinite) for one in found)
+
+
+def _contradicted(judged: Any) -> bool:
+    """Whether a run was not one of those that were enumerated: then the loss of those is not that of the pair."""
+    return judged.watched.chosen is not None and judged.trials is not None and bool(judged.trials.different)
 
 
 def _leak(tracer: Any, judged: Any) -> Finding:
@@ -107,7 +113,7 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
         reasons += [one.message for one in watched.doubts]
         if trials is not None and trials.different:
             reasons.append(trials.different)
-        if watched.lower.a > guarantee.exact_epsilon.b:
+        if watched.lower.a > guarantee.exact_epsilon.b and not _contradicted(judged):
             size = "∞" if watched.lower.a == INFINITY.a else f"{down(watched.lower):.6g}"
             reasons += [one.message for one in watched.findings]
             reasons.append(

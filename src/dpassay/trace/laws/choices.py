@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.trace.findings.doubts import keeps_answers
 from dpassay.trace.findings.findings import Finding
-from dpassay.trace.laws.coordinatewise import Coordinates, coordinates_of, laws_that_differ
+from dpassay.trace.laws.coordinatewise import Coordinates, Jointly, coordinates_of, laws_that_differ
+from dpassay.trace.laws.jointly import jointly_of
 from dpassay.trace.laws.losses import PairLoss, shown_by
 from dpassay.trace.laws.outcomes import Outcomes, comes_again, drawn_anew, gone_through, steps_of, weights_of
 from dpassay.trace.watch.choosing import CHOICE
@@ -80,10 +81,10 @@ def _one_by_one(
     tracer: Tracer, pair: tuple[Any, Any], runs: tuple[Run, Run], guarantee: Any, most: int
 ) -> Chosen | None:
     """The loss if each drawn number decides a part of the output of its own: that of the parts together."""
-    first, second = (coordinates_of(tracer, x, most) for x in pair)
-    alike = first is not None and second is not None and first.separator == second.separator
-    apart = None if first is None or second is None or not alike else laws_that_differ(first, second)
-    if first is None or second is None or apart is None or any(keeps_answers(tracer, [x]) for x in pair):
+    found = _as_predicted(tracer, pair, coordinates_of, most) or _as_predicted(tracer, pair, jointly_of, most)
+    if found is None or found[0].separator != found[1].separator or any(keeps_answers(tracer, [x]) for x in pair):
+        return None
+    if (apart := laws_that_differ(*found)) is None:
         return None
     columns = [[[law.get(key, 0.0) for key in {**p, **q}] for law in (p, q)] for p, q in apart]
     both = [
@@ -96,10 +97,24 @@ def _one_by_one(
     if lower.a > guarantee.exact_epsilon.b:
         size = "∞" if upper.a == INFINITY.a else f"{float(upper.a):.6g}"
         many = "a number decides" if len(columns) == 1 else f"{len(columns)} independent numbers decide"
+        many = "what it draws decides" if isinstance(found[0].decided[0], Jointly) else many
         said = f"{draw.place}: {many} parts of the output that differ: ε = {size} for this pair"
         findings.append(Finding("loss-too-large", draw.place, f"{said}, where {guarantee} is claimed"))
     loss = together.worst(delta) if columns else None
-    return Chosen(lower, upper, loss, tuple(findings), _as_coded(runs), outcomes=(first, second))
+    return Chosen(lower, upper, loss, tuple(findings), _as_coded(runs), outcomes=found)
+
+
+def _as_predicted(
+    tracer: Tracer, pair: tuple[Any, Any], look: Callable[[Tracer, Any, int], Coordinates | None], most: int
+) -> tuple[Coordinates, Coordinates] | None:
+    """What is seen to be decided, for both inputs; None if a few runs with fresh draws give something else."""
+    found = []
+    for x in pair:
+        one = look(tracer, x, most)
+        if one is None or any(one.difference(tracer.run(x, key=(tracer.seed, 8, k))) for k in range(AGAIN_IF_REFUTED)):
+            return None
+        found.append(one)
+    return found[0], found[1]
 
 
 def telling_event(p: Array, q: Array, guarantee: Any) -> tuple[Array, int]:

@@ -35,7 +35,7 @@ class Table:
     @staticmethod
     def of(step: Step) -> Table:
         """The parts of a step."""
-        parts = _parts(step)
+        parts = parts_of(step)
         return Table(parts, tuple(step.chance(part) for part in parts))
 
     def place(self, step: Step) -> int | None:
@@ -70,6 +70,44 @@ class Decided:
             found += [((k,), chance)] if then is None else [((k, at), chance * p) for at, p in enumerate(then.chances)]
         return found
 
+    def drawn(self, steps: Sequence[Step], at: int) -> tuple[tuple[int, ...], int] | None:
+        """The parts that the steps from here on drew, and the next step; None if they are none of these."""
+        places: tuple[int, ...] = ()
+        table: Table | None = self.first
+        while table is not None:
+            place = table.place(steps[at]) if at < len(steps) else None
+            if place is None:
+                return None
+            places, at = (*places, place), at + 1
+            table = self.second[place] if len(places) == 1 else None
+        return places, at
+
+
+@dataclass(frozen=True, eq=False)
+class Jointly:
+    """What some drawn numbers decide together: pieces of the output, by the places of all their parts.
+
+    Each run draws the same numbers, and `at` says which of them these are.
+    """
+
+    where: frozenset[int]
+    at: tuple[int, ...]
+    tables: tuple[Table, ...]
+    pieces: dict[tuple[int, ...], dict[int, Piece]]
+
+    def ways(self) -> list[tuple[tuple[int, ...], float]]:
+        """All that can be drawn, and its probability."""
+        every = product(*(enumerate(table.chances) for table in self.tables))
+        return [(tuple(k for k, _ in one), math.prod(chance for _, chance in one)) for one in every]
+
+    def drawn(self, steps: Sequence[Step], at: int) -> tuple[tuple[int, ...], int] | None:
+        """The parts that its steps drew, and the number of steps so far; None if they are none of these."""
+        if max(self.at) >= len(steps):
+            return None
+        places = [table.place(steps[k]) for k, table in zip(self.at, self.tables, strict=True)]
+        known = tuple(place for place in places if place is not None)
+        return (known, at + len(self.at)) if len(known) == len(places) else None
+
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
@@ -77,7 +115,7 @@ class Coordinates:
 
     paths: tuple[str, ...]
     base: tuple[Piece, ...]
-    decided: tuple[Decided, ...]
+    decided: tuple[Decided, ...] | tuple[Jointly, ...]
     separator: str  # of the pieces of a text: a space, or nothing if they are characters
 
     def difference(self, run: Run) -> str:
@@ -85,17 +123,12 @@ class Coordinates:
         steps, at = steps_of(run) or [], 0
         expected = list(self.base)
         for known in self.decided:
-            places: tuple[int, ...] = ()
-            table: Table | None = known.first
-            while table is not None:
-                place = table.place(steps[at]) if at < len(steps) else None
-                if place is None:
-                    return "what a drawn number is compared with depends on other draws"
-                places, at = (*places, place), at + 1
-                table = known.second[place] if len(places) == 1 else None
+            if (found := known.drawn(steps, at)) is None:
+                return "what a drawn number is compared with depends on other draws"
+            places, at = found
             for index, piece in known.pieces[places].items():
                 expected[index] = piece
-        paths, pieces = _pieces(run.reading, self.separator)
+        paths, pieces = pieces_of(run.reading, self.separator)
         if at != len(steps) or paths != self.paths:
             return "other noise makes the code do something else"
         where = _reading(paths, expected).difference(_reading(paths, pieces))
@@ -151,7 +184,7 @@ class _Looking:
         self.steps = steps_of(self.run) or []
         self.values = {k: np.array(draw.values) for k, draw in self.run.decisions()}
         self.apart = list(self.values) == list(range(len(self.steps)))  # every draw is one step
-        self.paths, self.base = _pieces(self.run.reading, self.separator)
+        self.paths, self.base = pieces_of(self.run.reading, self.separator)
         self.compared = {at: set(step.cuts) for at, step in enumerate(self.steps)}  # with what, in all runs
 
     def block(self, at: int, more: int) -> Decided | None:
@@ -160,8 +193,8 @@ class _Looking:
             return None
         cuts: tuple[float, ...] = ()
         while True:
-            found, cuts = self.parted(at, more, _parts(self.steps[at], cuts)), self.cuts(at, cuts)
-            if found is None or found.first.parts == _parts(self.steps[at], cuts):
+            found, cuts = self.parted(at, more, parts_of(self.steps[at], cuts)), self.cuts(at, cuts)
+            if found is None or found.first.parts == parts_of(self.steps[at], cuts):
                 return found
 
     def cuts(self, at: int, known: tuple[float, ...]) -> tuple[float, ...]:
@@ -227,7 +260,7 @@ class _Looking:
             return None
         self.compared[at] |= set(steps[at].cuts)
         others = [(one, two) for k, (one, two) in enumerate(zip(before, after, strict=True)) if k != at]
-        if not all(_alike(one, two) for one, two in others) or not _of_one_kind(before[at], after[at]):
+        if not all(_alike(one, two) for one, two in others) or not of_one_kind(before[at], after[at]):
             return None
         if any(
             one.within(two.within(None)) is None
@@ -235,10 +268,10 @@ class _Looking:
             if k != at
         ):
             return None
-        paths, pieces = _pieces(run.reading, self.separator)
+        paths, pieces = pieces_of(run.reading, self.separator)
         if paths != self.paths or steps[at].within(part) is None:
             return None
-        return _Seen(run, steps, {k: piece for k, piece in enumerate(pieces) if _differ(piece, self.base[k])})
+        return _Seen(run, steps, {k: piece for k, piece in enumerate(pieces) if differ(piece, self.base[k])})
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,9 +285,9 @@ def laws_that_differ(first: Coordinates, second: Coordinates) -> list[tuple[Law,
     """The independent parts of the outputs of two inputs, as far as their laws differ; None if they are not alike."""
     if first.paths != second.paths:
         return None
-    groups = _together([one.where for side in (first, second) for one in side.decided if one.where])
+    groups = joined([one.where for side in (first, second) for one in side.decided if one.where])
     decided = frozenset().union(*groups)
-    if any(_differ(a, b) for k, (a, b) in enumerate(zip(first.base, second.base, strict=True)) if k not in decided):
+    if any(differ(a, b) for k, (a, b) in enumerate(zip(first.base, second.base, strict=True)) if k not in decided):
         return None
     found = []
     for group in groups:
@@ -266,7 +299,7 @@ def laws_that_differ(first: Coordinates, second: Coordinates) -> list[tuple[Law,
     return found
 
 
-def _together(groups: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+def joined(groups: Sequence[frozenset[int]]) -> list[frozenset[int]]:
     """Groups that have something in common, joined."""
     found: list[frozenset[int]] = []
     for group in groups:
@@ -275,13 +308,14 @@ def _together(groups: Sequence[frozenset[int]]) -> list[frozenset[int]]:
     return found
 
 
-def _parts(step: Step, cuts: tuple[float, ...] = ()) -> tuple[Part, ...]:
+def parts_of(step: Step, cuts: tuple[float, ...] = ()) -> tuple[Part, ...]:
+    """The parts of a step: the things that can be drawn, or the intervals between these cuts or its own."""
     if step.weights is not None:
         return tuple(int(k) for k in np.flatnonzero(step.weights > 0)[: MOST_PARTS + 1])
     return tuple(pairwise((0.0, *(cuts or step.cuts), 1.0)))
 
 
-def _of_one_kind(before: Step, after: Step) -> bool:
+def of_one_kind(before: Step, after: Step) -> bool:
     """Whether a step draws the same things with the same probabilities, or a uniform number, in both runs."""
     if (before.at, before.first) != (after.at, after.first):
         return False
@@ -294,14 +328,14 @@ def _of_one_kind(before: Step, after: Step) -> bool:
 
 def _alike(before: Step, after: Step) -> bool:
     """Whether a step has the same parts and probabilities when a number is changed."""
-    if not _of_one_kind(before, after) or before.weights is not None:
-        return _of_one_kind(before, after)
+    if not of_one_kind(before, after) or before.weights is not None:
+        return of_one_kind(before, after)
     if any(high - low < SHORTEST for low, high in pairwise((0.0, *before.cuts, 1.0))):
         return False
     return len(before.cuts) == len(after.cuts) and bool(np.allclose(before.cuts, after.cuts, rtol=0, atol=LEAST))
 
 
-def _pieces(reading: Reading, separator: str) -> tuple[tuple[str, ...], tuple[Piece, ...]]:
+def pieces_of(reading: Reading, separator: str) -> tuple[tuple[str, ...], tuple[Piece, ...]]:
     """The parts of an output, texts as their words or characters."""
     paths: list[str] = []
     pieces: list[Piece] = []
@@ -319,5 +353,6 @@ def _reading(paths: tuple[str, ...], pieces: Sequence[Piece]) -> Reading:
     return Reading(paths, tuple(kind for kind, _ in pieces), tuple(value for _, value in pieces))
 
 
-def _differ(one: Piece, other: Piece) -> bool:
+def differ(one: Piece, other: Piece) -> bool:
+    """Whether two pieces are not the same, to the last bit."""
     return not _reading(("",), [one]).same(_reading(("",), [other]))

@@ -20,7 +20,7 @@ def test_the_documents_have_the_same_table(page: str, rules: dict[str, str]) -> 
 
 def test_every_rule_in_the_code_is_in_the_table() -> None:
     named = set()
-    for path in (ROOT / "src" / "dpassay" / "trace").glob("*.py"):
+    for path in (ROOT / "src" / "dpassay" / "trace").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Finding" and node.args:
                 first = node.args[0]
