@@ -50,7 +50,7 @@ def described(output: Any) -> str:
 
 
 def _leaves(output: Any, path: str, above: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
-    if hasattr(output, "untyped_storage"):  # a tensor
+    if hasattr(type(output), "untyped_storage"):  # a tensor
         output = output.detach().cpu().double().numpy()
     if isinstance(output, np.ndarray):
         output = output.tolist()
@@ -77,9 +77,9 @@ def _leaves(output: Any, path: str, above: tuple[int, ...] = ()) -> Iterator[tup
             if found := _attributes(output, path, above):
                 yield from found
                 return
+            kind = type(output).__name__.removeprefix("Watched")
             raise MechanismError(
-                f"{path} is of type {type(output).__name__}, which cannot be read: return numbers, texts, arrays, "
-                "lists or dicts"
+                f"{path} is of type {kind}, which cannot be read: return numbers, texts, arrays, lists or dicts"
             )
         yield path, text
 

@@ -19,11 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.trace.watch.record import is_theirs
+from dpassay.trace.natural import holding
 from dpassay.values import dataclass
 
 MOST_PARTS, DEEPEST = 200_000, 40
-_CODE = (type, types.ModuleType, types.BuiltinFunctionType, types.MethodWrapperType, type(len), type(np.sin))
 _WITHOUT = {float, int, bool, str, bytes, list, tuple, dict, type(None), np.float64, np.ndarray}  # any attributes
 MOST_NUMBERS = 8  # in a text
 _HEXADECIMAL, _BASE64 = re.compile("[0-9a-fA-F]+"), re.compile("[A-Za-z0-9+/]+={0,2}")
@@ -45,6 +44,12 @@ class Reading:
         (True, False)
         """
         return self.difference(other) is None
+
+    @property
+    def unseen(self) -> str | None:
+        """What of it cannot be looked into; None if all is read."""
+        found = (k for k, kind in enumerate(self.kinds) if kind == holding.UNSEEN)
+        return next((f"{self.paths[k]} is of type {self.values[k]}, which {holding.UNSEEN}" for k in found), None)
 
     def difference(self, other: Reading) -> str | None:
         """Where two outputs differ first; None if they are the same."""
@@ -114,8 +119,8 @@ class _Reader:
             yield from self.attributes(thing, path, depth)
         elif id(thing) in self.seen or depth > DEEPEST:
             yield path, f"{kind}, again", None
-        elif isinstance(thing, _CODE):
-            yield path, kind, getattr(thing, "__qualname__", getattr(thing, "__name__", ""))
+        elif isinstance(thing, types.ModuleType | np.ufunc):
+            yield path, kind, thing.__name__
         else:
             self.seen[id(thing)] = thing
             yield from self.inside(thing, path, depth + 1)
@@ -125,7 +130,7 @@ class _Reader:
         kind = type(thing).__name__
         if isinstance(thing, np.ndarray):
             yield from self.array(thing, path, depth)
-        elif hasattr(thing, "detach") and hasattr(thing, "untyped_storage"):
+        elif hasattr(type(thing), "detach") and hasattr(type(thing), "untyped_storage"):
             yield from self.tensor(thing, path, depth)
         elif isinstance(thing, Mapping):
             yield path, kind, float(len(thing))
@@ -144,26 +149,36 @@ class _Reader:
             yield path, kind, float(len(thing))
             for at, one in enumerate(sorted(map(repr, map(self.plain, thing)))):
                 yield f"{path}[{at}]", "member", one
-        elif isinstance(thing, types.FunctionType | types.MethodType):
-            yield path, kind, thing.__qualname__
-            for at, cell in enumerate(getattr(thing, "__closure__", None) or ()):
-                yield from self.parts(_contents(cell), f"{path}.closure[{at}]", depth)
-            if isinstance(thing, types.MethodType):
-                yield from self.parts(thing.__self__, f"{path}.self", depth)
-            else:
-                yield from self.parts([thing.__defaults__, thing.__kwdefaults__], f"{path}.defaults", depth)
         elif isinstance(thing, re.Match):
             yield from self.parts([thing.string, thing.re.pattern, thing.regs], path, depth)
         elif isinstance(thing, io.BytesIO | io.StringIO):
             yield path, kind, thing.getvalue()
-        elif hasattr(thing, "to_numpy") and hasattr(thing, "index"):
+            yield f"{path}.position", kind, float(thing.tell())
+        elif hasattr(type(thing), "to_numpy") and hasattr(type(thing), "index"):
             yield from self.frame(thing, path, depth)
         else:
-            held = list(self.attributes(thing, path, depth))
-            yield path, kind, None if held else _repr(thing)
-            yield from held
+            yield from self.object(thing, path, depth)
             return
         yield from self.attributes(thing, path, depth)
+
+    def object(self, thing: Any, path: str, depth: int) -> Iterator[Part]:
+        """What anything else holds; of what holds nothing, what it says of itself."""
+        held = holding.inside(thing)
+        if held is None:
+            parts = list(self.attributes(thing, path, depth))
+            yield path, type(thing).__name__, None if parts else _repr(thing)
+            yield from parts
+            return
+        yield path, type(thing).__name__, getattr(thing, "__qualname__", getattr(thing, "__name__", None))
+        yield from self.held(held, path, depth)
+
+    def held(self, held: dict[str, Any], path: str, depth: int) -> Iterator[Part]:
+        """Parts by their names."""
+        for name, one in held.items():
+            if name == holding.UNSEEN:
+                yield path, holding.UNSEEN, str(one)
+            else:
+                yield from self.parts(one, f"{path}.{name}", depth + 1)
 
     def array(self, array: Any, path: str, depth: int) -> Iterator[Part]:
         """The numbers of an array, and those behind a mask or a view."""
@@ -174,6 +189,7 @@ class _Reader:
         if masked is not None and isinstance(array, masked.MaskedArray):
             yield from self.numbers(np.asarray(array.data), f"{path}.data", depth)
             yield from self.numbers(masked.getmaskarray(array), f"{path}.mask", depth)
+            yield from self.parts(array.fill_value, f"{path}.fill_value", depth)
             return
         yield from self.numbers(array, path, depth)
         yield from self.behind(array, path, depth)
@@ -183,7 +199,8 @@ class _Reader:
         behind = array.base
         while isinstance(behind, np.ndarray) and behind.base is not None:
             behind = behind.base
-        if isinstance(behind, np.ndarray) and behind.nbytes > array.nbytes and id(behind) not in self.seen:
+        more = isinstance(behind, np.ndarray) and (behind.nbytes > array.nbytes or behind.dtype != array.dtype)
+        if more and id(behind) not in self.seen:
             self.seen[id(behind)] = behind
             yield f"{path}.base", f"{behind.dtype} {behind.shape}", None
             yield from self.numbers(behind, f"{path}.base", depth)
@@ -241,6 +258,7 @@ class _Reader:
                 names = list(getattr(getattr(frame, name), "names", None) or [])
                 yield from self.parts(names, f"{path}.{name}.names", depth)
                 yield from self.numbers(np.asarray(getattr(frame, name), dtype=object), f"{path}.{name}", depth)
+                yield from self.held(holding.of_frame(getattr(frame, name)), f"{path}.{name}", depth)
         values = np.asarray(frame.to_numpy(dtype=object))
         yield from self.numbers(values, f"{path}.values", depth)
         for at, block in enumerate(getattr(getattr(frame, "_mgr", None), "arrays", ())):
@@ -255,35 +273,10 @@ class _Reader:
 
     def attributes(self, thing: Any, path: str, depth: int) -> Iterator[Part]:
         """What an object holds besides, by name."""
-        if type(thing) in _WITHOUT or (hasattr(thing, "to_numpy") and hasattr(thing, "index")):
-            return  # a frame's own caches say nothing more
-        held: dict[str, Any] = dict(getattr(thing, "__dict__", None) or {})
-        if isinstance(thing, BaseException):
-            held |= {"args": thing.args, "__context__": thing.__context__, "__cause__": thing.__cause__}
-        for kind in type(thing).__mro__:
-            slots = kind.__dict__.get("__slots__", ())
-            for name in (slots,) if isinstance(slots, str) else slots:
-                if hasattr(thing, name) and name not in ("__dict__", "__weakref__"):
-                    held[name] = getattr(thing, name)
-        if isinstance(thing, np.ndarray):
-            held = {name: one for name, one in held.items() if not name.startswith("_")}  # numpy's own, of masks
-        held |= {f"class.{name}": one for kind in type(thing).__mro__ for name, one in _of_class(kind).items()}
-        for name, one in held.items():
-            if not callable(one) or isinstance(one, types.FunctionType):
-                yield from self.parts(one, f"{path}.{name}", depth + 1)
-
-
-def _of_class(kind: type) -> dict[str, Any]:
-    """What a class of the code itself holds besides methods and properties."""
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    if kind.__module__ == "builtins" or (kind.__module__ != "__main__" and (file is None or not is_theirs(file))):
-        return {}
-    hidden = ("__slots__", "__doc__", "__module__", "_abc_impl")
-    return {
-        name: one
-        for name, one in vars(kind).items()
-        if not (name.startswith("__") and name.endswith("__")) and name not in hidden and not hasattr(one, "__get__")
-    }
+        if type(thing) in _WITHOUT:
+            return
+        frame = hasattr(type(thing), "to_numpy") and hasattr(type(thing), "index")
+        yield from self.held(holding.of_frame(thing) if frame else holding.attributes(thing), path, depth)
 
 
 @lru_cache(maxsize=256)
@@ -312,13 +305,6 @@ def _key(key: Any, at: int) -> str:
     if isinstance(key, str):
         return '"' + str.__str__(key) + '"'
     return repr(key) if isinstance(key, int | float) else f"key {at}"
-
-
-def _contents(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
 
 
 def _repr(thing: Any) -> str | None:

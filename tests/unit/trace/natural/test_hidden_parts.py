@@ -1,8 +1,12 @@
 """What an output holds without showing it is a part of it: two outputs that look the same may differ there."""
 
+import collections
+import contextvars
+import functools
 import io
 import math
 import re
+import types
 from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Any
@@ -171,3 +175,122 @@ def test_what_an_object_reaches_is_a_part_of_it(code: Any, where: str) -> None:
     result = trace(code, pairs=[(3.0, 4.0)], epsilon=1, hostile=False)
     assert result.verdict.refuted
     assert where in result.verdict.reason
+
+
+class _Kept:
+    """An object to which a program gives more than a noisy number."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+class _Called:
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __call__(self) -> float:
+        return self.value
+
+
+def _local_class(x: float) -> Any:
+    class Local:
+        def raw(self) -> float:
+            return x
+
+    return Local()
+
+
+def _local_property(x: float) -> Any:
+    class Local:
+        raw = property(lambda self: x)
+
+    return Local()
+
+
+def _private(x: float) -> Any:
+    array = np.array([1.0]).view(type("Array", (np.ndarray,), {}))
+    array._raw = x
+    return array
+
+
+CARRIERS: dict[str, Callable[[float], Any]] = {
+    "partial": lambda x: functools.partial(_itself, x),
+    "method": lambda x: types.MethodType(_itself, _Called(x)),
+    "callable": _Called,
+    "iterator": lambda x: iter([x]),
+    "map": lambda x: map(str, [x]),
+    "method of a list": lambda x: [x].copy,
+    "method of a local class": _local_class,
+    "property of a local class": _local_property,
+    "private attribute of an array": _private,
+    "options of a masked array": lambda x: np.ma.masked_array([1.0], fill_value=x),
+    "field of a record": lambda x: np.array([(1.0, x)], dtype=[("a", float), ("b", float)])[["a"]],
+    "default of a dictionary": lambda x: collections.defaultdict(functools.partial(_itself, x)),
+    "place in a text": lambda x: _at(io.StringIO("abcdef"), int(x)),
+}
+
+
+def _at(text: io.StringIO, place: int) -> io.StringIO:
+    text.seek(place)
+    return text
+
+
+@pytest.mark.parametrize("carrier", CARRIERS.values(), ids=CARRIERS)
+def test_what_carries_a_value_is_read(carrier: Callable[[float], Any]) -> None:
+    first, again, second = ({"held": _holder(carrier(x))} for x in (3.0, 3.0, 4.0))
+    assert read(first).same(read(again))
+    assert not read(first).same(read(second))
+
+
+def _holder(held: Any) -> _Kept:
+    found = _Kept(1.0)
+    found.held = held  # type: ignore[attr-defined]
+    return found
+
+
+@pytest.mark.parametrize(
+    "held",
+    [(one for one in [3.0]), functools.lru_cache(lambda: 3.0), contextvars.ContextVar("v", default=3.0)],
+    ids=["generator", "cache", "context"],
+)
+def test_what_cannot_be_looked_into_is_said_and_bounds_nothing(held: Any) -> None:
+    assert "cannot be looked into" in str(read(_holder(held)).unseen)
+    result = trace(lambda x, rng: _noisy(x, rng, held), pairs=[(3.0, 4.0)], epsilon=1, hostile=False)
+    assert result.verdict.open
+    assert result.pair_epsilon.upper == math.inf
+    assert "cannot be looked into" in result.verdict.reason
+
+
+def _noisy(x: float, rng: Any, held: Any) -> _Kept:
+    found = _holder(held)
+    found.value = x + rng.laplace()
+    return found
+
+
+def test_ordinary_objects_are_read_whole() -> None:
+    import datetime
+    import decimal
+
+    for one in (decimal.Decimal("1.5"), datetime.date(2020, 1, 1), ValueError("no"), _Kept(2.0), {1, 2}, range(3), abs):
+        assert read(one).unseen is None
+
+
+class _Refusing:
+    """Whatever is asked of it, it raises."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+def test_an_object_that_refuses_to_be_asked_is_no_error_of_ours() -> None:
+    result = trace(lambda x, rng: _Refusing(x + rng.laplace()), pairs=[(3.0, 4.0)], epsilon=1, hostile=False)
+    assert result.verdict.open
+    wrong = trace(lambda x, rng: _Refusing(x), pairs=[(3.0, 4.0)], epsilon=1, hostile=False)
+    assert wrong.verdict.refuted
