@@ -176,8 +176,8 @@ class Program(Commands):
 
     def summary(self, ctx: Any, name: str) -> str:
         return next(homes[name][1] for homes in GROUPS.values() if name in homes)
-        command: Any = self.get_command(ctx, name)
-        return str(command.get_short_help_str(limit=1000))
+        return next(homes[name][1] for homes in GROUPS.values() if name in homes)
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         for homes in GROUPS.values():
             if cmd_name in homes and cmd_name not in self.commands:
