@@ -191,7 +191,8 @@ def _lent() -> tempfile.TemporaryDirectory[str]:
     shutil.copytree(here, package / "trace", ignore=shutil.ignore_patterns("__pycache__"))
     for each in (package, package / "trace"):
         (each / "__init__.py").write_text("")
-    shutil.copy(here.parent / "errors.py", package)
+    for name in ("errors.py", "values.py"):
+        shutil.copy(here.parent / name, package)
     return folder
 
 

@@ -24,7 +24,7 @@ WITHOUT = """
 import sys
 class Without:
     def find_spec(self, name, path=None, target=None):
-        ours = name.startswith("dpassay.") and not name.startswith(("dpassay.trace", "dpassay.errors"))
+        ours = name.startswith("dpassay.") and not name.startswith(("dpassay.trace", "dpassay.errors", "dpassay.values"))
         if ours or name in ("mpmath", "scipy", "pydantic", "typer", "rich", "torch", "jinja2", "httpx"):
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Without())
@@ -37,7 +37,7 @@ def interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     script = tmp_path / "python"
     script.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}" exec "{sys.executable}" "$@"\n')
     script.chmod(0o755)
-    monkeypatch.chdir(Path(__file__).parent)
+    monkeypatch.chdir(Path(__file__).parents[1])
     return str(script)
 
 
