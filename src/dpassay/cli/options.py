@@ -176,7 +176,6 @@ class Program(Commands):
 
     def summary(self, ctx: Any, name: str) -> str:
         return next(homes[name][1] for homes in GROUPS.values() if name in homes)
-        return next(homes[name][1] for homes in GROUPS.values() if name in homes)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         for homes in GROUPS.values():
