@@ -16,6 +16,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
+import answers
 import audits
 import losses
 import power
@@ -56,6 +57,7 @@ OTHERS = {
     "power": power.main,
     "runs to refute": runs_to_refute.main,
     "startup": startup.main,
+    "answers": answers.main,
     "losses": losses.main,
     "sampled gaussian": sampled_gaussian.main,
     "audits": audits.main,
@@ -184,6 +186,7 @@ def main() -> None:
         "power",
         "runs to refute",
         "startup",
+        "answers",
         "losses",
         "sampled gaussian",
         *(["audits"] if given.all else []),

@@ -164,6 +164,20 @@ def test_slow_bounds_are_used_where_the_others_do_not_decide() -> None:
     assert Theorem.LEVELS in decided.theorems
 
 
+@pytest.mark.parametrize("delta", ["1e-3", "1e-6", "1e-9"])
+def test_a_claim_is_decided_quickly_and_close(delta: str) -> None:
+    """Quick bounds decide with few pairs and cells, the others are there for whoever asks."""
+    ball: Any = {"delta": delta, "dim": 500}
+    quick = check("clip(l2, 1) | laplace(2)", epsilon=1, **ball)
+    assert quick.refuted
+    assert quick.epsilon.upper <= 1.03 * quick.epsilon.lower
+    used = quick.exact.profile
+    assert used is not None
+    assert quick.profile is used.whole is not used
+    for epsilon in (0.999 * quick.epsilon.lower, 1.001 * quick.epsilon.upper):
+        assert check("clip(l2, 1) | laplace(2)", epsilon=epsilon, **ball).proven is (epsilon > quick.epsilon.upper)
+
+
 def test_theorems_and_sources_are_named() -> None:
     proven = check("clip(l1, 1) | laplace(2)", epsilon=1, dim=4)
     assert {Theorem.LAPLACE, Theorem.DIAMETERS, Theorem.ROUNDING} <= set(proven.theorems)

@@ -100,7 +100,7 @@ def _decide(
 
     Bounds that take seconds are used if the others do not decide the claim, or leave ε too wide.
     """
-    if not tight and (quick := profile.quick) is not profile:
+    if not tight and (quick := profile.quick(guarantee)) is not profile:
         found = _decide(quick, guarantee, True)
         if found[1] is not Open and found[3].delta <= CLOSE * found[3].b:
             return found

@@ -205,7 +205,7 @@ class _Writer:
     def __init__(self, verdict: Verdict, model: Model) -> None:
         self.verdict, self.guarantee, self.model = verdict, verdict.guarantee, model
         self.pipeline = verdict.mechanism
-        profile = verdict.profile
+        profile = verdict.exact.profile or verdict.profile
         assert profile is not None
         self.profile = profile
 
@@ -262,12 +262,13 @@ class _Writer:
     ) -> Iterator[Data]:
         """The first theorem with its evidence that the verifier accepts for a guarantee of a pipeline."""
         levels = LEVELS if len(weaker) == 1 else LEVELS[:1]
-        evidence = list(upper_evidence(pipeline, profile, epsilon, delta, levels))
+        found: list[Data] = []
+        rest = upper_evidence(pipeline, profile, epsilon, delta, levels)
         for slack in weaker:
             more = 1 + iv.mpf(slack)
             at = (epsilon * more, delta) if weaken == "epsilon" else (epsilon, minimum(ONE, delta * more))
-            for found in evidence:
-                step = {**name, "epsilon": enclosed(at[0]), "delta": enclosed(at[1]), **found}
+            for evidence in _again(found, rest):
+                step = {**name, "epsilon": enclosed(at[0]), "delta": enclosed(at[1]), **evidence}
                 if _accepted(self.model, step):
                     yield step
                     return
@@ -280,11 +281,12 @@ class _Writer:
         claimed = self.guarantee.value if quantity == "epsilon" else self.guarantee.exact_delta
         if (epsilon if quantity == "epsilon" else delta) == 0:
             return
-        options = list(lower_evidence(self.pipeline, self.profile, self.verdict.neighbours, epsilon, delta))
+        found: list[Data] = []
+        more = lower_evidence(self.pipeline, self.profile, self.verdict.neighbours, epsilon, delta)
         value = epsilon if quantity == "epsilon" else delta
         for less in _less(value, claimed if refutes else None, self.strongest_first):
             ends = {"epsilon": enclosed(epsilon), "delta": enclosed(delta), quantity: point(less)}
-            for option in options:
+            for option in _again(found, more):
                 step = {"step": "lower", "quantity": quantity, **ends, **option}
                 if _accepted(self.model, step, 1 if refutes else _PARTS):
                     yield step
@@ -355,10 +357,11 @@ class _OtherWriter(_Writer):
         if value == 0:
             return
         arguments = self.pipeline, self.profile, self.verdict.neighbours, guarantee
-        options = list(other_lower_evidence(*arguments, value))
+        found: list[Data] = []
+        more = other_lower_evidence(*arguments, value)
         for less in _less(value, guarantee.value if refutes else None, self.strongest_first):
             stated = {**guarantee_data(guarantee), "value": point(less)}
-            for option in options:
+            for option in _again(found, more):
                 step = {"step": "lower", "guarantee": stated, **option}
                 if _accepted(self.model, step):
                     yield step
@@ -381,6 +384,14 @@ def _less(value: Number, claimed: Number | None, strongest_first: bool) -> list[
     least = (claimed * (1 + 2 * TIE)).b
     found = [less for less in (*weaker, iv.mpf((claimed * (1 + 3 * TIE)).b)) if less.a > least]
     return found if strongest_first else found[::-1]
+
+
+def _again(found: list[Data], more: Iterator[Data]) -> Iterator[Data]:
+    """What was found before, and then more: to find evidence takes time, and the first often fits."""
+    yield from tuple(found)
+    for one in more:
+        found.append(one)
+        yield one
 
 
 def _accepted(model: Model, step: Data, parts: int = 1) -> bool:

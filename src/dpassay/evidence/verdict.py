@@ -224,7 +224,8 @@ class Verdict:
             from dpassay.exact.analysis import analyse  # a sampled verdict needs none of it
 
             return analyse(self.mechanism, self.neighbours)
-        return self.exact.profile
+        used = self.exact.profile
+        return used if used is None or used.whole is None else used.whole
 
     @cached_property
     def loss(self) -> PrivacyLoss | None:

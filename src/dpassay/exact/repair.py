@@ -24,6 +24,8 @@ from dpassay.exact.mechanisms.top_k import scores_kept
 from dpassay.exact.profiles.bounds import before_dropout
 from dpassay.exact.profiles.dominating_pairs import dominating_pair_is_known
 from dpassay.exact.profiles.levels import LevelBound
+from dpassay.exact.profiles.profile import quick
+from dpassay.exact.profiles.saddlepoint import SaddlepointBound
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Categories, Region, Repeated, SensitivityBall
@@ -166,7 +168,8 @@ def _holds(repair: Repair, neighbours: Neighbours) -> bool:
     """Whether the upper bounds alone prove the guarantee."""
     assert repair.mechanism is not None
     assert isinstance(repair.guarantee, PureDP | ApproxDP)
-    uppers = analyse(repair.mechanism, neighbours).uppers
+    profile = analyse(repair.mechanism, neighbours)
+    uppers = (*profile.quick_uppers, *profile.uppers)
     epsilon, delta = repair.guarantee.exact_epsilon, repair.guarantee.exact_delta
     if delta == 0:
         return any(bound.pure.b <= (epsilon * (1 + TIE)).b for bound in uppers)
@@ -293,11 +296,16 @@ def _laplace_scale(region: Region, guarantee: EpsilonDelta) -> Number:
     if guarantee.exact_delta == 0:
         return number(double_above(distance / guarantee.exact_epsilon))
 
-    def excess(log_scale: float) -> float:
+    def excess(log_scale: float, near: bool = False) -> float:
         uppers = additive_uppers(Laplace(number(math.exp(log_scale))), region)
-        quick = (bound for bound in uppers if not isinstance(bound, LevelBound))  # a table at each scale takes too long
-        delta = min(up(bound.delta(guarantee.exact_epsilon)) for bound in quick)
-        return math.log(max(delta, 1e-300)) - middle(iv.log(guarantee.exact_delta))
+        deltas = (
+            bound.near_delta(guarantee.exact_epsilon)
+            if near and isinstance(bound, SaddlepointBound)
+            else up(quick(bound).delta(guarantee.exact_epsilon))
+            for bound in uppers
+            if not isinstance(bound, LevelBound)  # a table at each scale takes too long
+        )
+        return math.log(max(min(deltas), 1e-300)) - middle(iv.log(guarantee.exact_delta))
 
     # A single coordinate needs this much; all of them together never need more than at δ = 0.
     one = middle(calibrate.laplace_scale(guarantee, iv.mpf(region.diameter(float("inf")).a)))
@@ -307,7 +315,16 @@ def _laplace_scale(region: Region, guarantee: EpsilonDelta) -> Number:
     while excess(high) > 0:
         high += math.log(2)
     shift = 1 - low  # the root finder's width is relative
-    _, high = falling_root(lambda t: excess(t - shift), 1.0, high + shift, 1e-5)
+    # About where it is, and from there as far as it takes.
+    _, start = falling_root(lambda t: excess(t - shift, near=True), 1.0, high + shift, 1e-4)
+    if excess(start - shift) > 0:
+        reach = 0.004
+        while start + reach < high + shift and excess(start + reach - shift) > 0:
+            start, reach = start + reach, 2 * reach
+        low, high = start, min(high + shift, start + reach)
+    else:
+        low, high = 1.0, start
+    _, high = falling_root(lambda t: excess(t - shift), low, high, 1e-4)
     return number(math.exp(high - shift))
 
 

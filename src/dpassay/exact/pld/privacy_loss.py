@@ -187,6 +187,13 @@ class PrivacyLoss:
         composed = self.composed("delta-down", self.step(points), delta=up(delta))
         return exactly(composed.epsilon(up(delta), upper=False))
 
+    def delta_below(self, epsilon: Number, points: int) -> Number:
+        """A quick lower bound on δ(ε), likewise."""
+        if self._needs_no_grid or not self.components:
+            return self.delta_number(epsilon)
+        composed = self.composed("delta-down", self.step(points), epsilon=up(epsilon))
+        return exactly(max(0.0, composed.delta(epsilon, upper=False)))
+
     def delta(self, epsilon: Any) -> Interval:
         """δ(ε): the smallest δ for which the first distribution is (ε, δ)-close to the second."""
         return Interval.around(self.delta_number(_at_least_zero(epsilon)), self.source)

@@ -3,16 +3,19 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from dpassay.core.guarantee import Guarantee
+from dpassay.core.guarantee import EpsilonDelta, Guarantee
 from dpassay.core.numbers import INFINITY, ONE, TIE, ZERO, Number, between, down, maximum, minimum
 from dpassay.core.theorems import Theorem
 from dpassay.errors import DpassayError
 from dpassay.exact.dataflow.data_sets import DataSets
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.profiles.bounds import DropoutBound, PairBound, ProfileBound, before_dropout
+from dpassay.exact.profiles.saddlepoint import SaddlepointBound
 from dpassay.pipeline.distributions import Noise
 from dpassay.pipeline.regions import Pair, Region
 from dpassay.values import dataclass
+
+FEW, COARSE = 3, 1 << 12  # pairs of a quick profile, and the points of the grid by which they are chosen
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class PrivacyProfile:
     mu: Number = ZERO
     data_sets: DataSets | None = None  # behind sampling, those that `pair` belongs to
     family: Family | None = None  # pairs of which some are candidates
+    whole: "PrivacyProfile | None" = None  # of a quick one: all pairs, and the upper bounds in full, but for tables
 
     def candidates_at(self, order: Number) -> tuple[Candidate, ...]:
         """The candidates, with those of the family that are worst for the Rényi divergence of an order."""
@@ -85,11 +89,40 @@ class PrivacyProfile:
         """An upper bound on ε at a δ > 0, quickly."""
         return minimum(INFINITY, *(bound.epsilon_above(delta) for bound in self.uppers))
 
+    def quick(self, guarantee: EpsilonDelta) -> "PrivacyProfile":
+        """The same with bounds that take little time: of the pairs those that promise most, and wider upper bounds.
+
+        Itself if nothing takes long.
+        """
+        if guarantee.exact_delta == 0:
+            return self
+        uppers = self.quick_uppers
+        candidates = self._promising(guarantee)
+        if uppers == self.uppers and len(candidates) == len(self.candidates):
+            return self
+        whole = replace(self, uppers=self._without_levels)
+        return replace(whole, uppers=uppers, candidates=candidates, whole=whole)
+
     @property
-    def quick(self) -> "PrivacyProfile":
-        """The same without upper bounds that take seconds; itself if it has none, or no others."""
-        rest = tuple(bound for bound in self.uppers if bound.theorem is not Theorem.LEVELS)
-        return replace(self, uppers=rest) if 0 < len(rest) < len(self.uppers) else self
+    def quick_uppers(self) -> tuple[ProfileBound, ...]:
+        """Upper bounds that take little time: of two that differ in their number of cells the one with fewer."""
+        return tuple(map(quick, self._without_levels))
+
+    @property
+    def _without_levels(self) -> tuple[ProfileBound, ...]:
+        """Upper bounds that take no seconds, if there are any."""
+        return tuple(bound for bound in self.uppers if bound.theorem is not Theorem.LEVELS) or self.uppers
+
+    def _promising(self, guarantee: EpsilonDelta) -> tuple[Candidate, ...]:
+        """If there are many pairs, the ones with the largest ε and the largest δ by a coarse grid, and at δ = 0."""
+        pairs = [(one, one.bound.losses) for one in self.candidates if isinstance(one.bound, PairBound)]
+        if len(self.candidates) <= FEW or len(pairs) < len(self.candidates) or self.least_delta > 0:
+            return self.candidates
+        epsilon, delta = guarantee.exact_epsilon, guarantee.exact_delta
+        largest = max(pairs, key=lambda pair: max(loss.epsilon_below(delta, COARSE).a for loss in pair[1]))
+        likeliest = max(pairs, key=lambda pair: max(loss.delta_below(epsilon, COARSE).a for loss in pair[1]))
+        chosen = (largest[0], likeliest[0], self.dominating_pure())
+        return tuple(one for one in self.candidates if any(one is each for each in chosen))
 
     @property
     def least_delta(self) -> float:
@@ -123,6 +156,14 @@ class PrivacyProfile:
     def upper_pure(self) -> ProfileBound:
         """The smallest upper bound at δ = 0."""
         return min(self.uppers, key=lambda bound: bound.pure.b)
+
+
+def quick(bound: ProfileBound) -> ProfileBound:
+    """The same bound from fewer cells, if it is one that takes many."""
+    if isinstance(bound, DropoutBound):
+        inner = quick(bound.bound)
+        return bound if inner is bound.bound else replace(bound, bound=inner)
+    return replace(bound, quick=True) if isinstance(bound, SaddlepointBound) else bound
 
 
 def joined(lower: Number, upper: Number) -> Number:

@@ -1,14 +1,19 @@
 """Profiles: which bound bounds what, and that bounds cannot contradict each other unnoticed."""
 
+from dataclasses import replace
+
 import pytest
 
+from dpassay.core.guarantee import ApproxDP, PureDP
 from dpassay.core.numbers import INFINITY, ZERO, down, number, up
 from dpassay.core.theorems import Theorem
 from dpassay.errors import DpassayError
+from dpassay.exact.analysis import analyse
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.profiles.bounds import PairBound, PureBound
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.pipeline.distributions import Laplace
+from dpassay.pipeline.parser import parse
 from dpassay.pipeline.regions import Block, Pair
 
 
@@ -43,6 +48,42 @@ def test_epsilon_and_delta_are_two_sides_of_one_curve() -> None:
     assert up(PROFILE.delta(number(up(found)))) <= 0.01 * (1 + 1e-9)
     assert down(PROFILE.delta(number(down(found)))) <= 0.01 * (1 + 1e-9)
     assert PROFILE.epsilon_above(number("0.01")).b >= found.b
+
+
+@pytest.mark.parametrize(
+    ("text", "dim", "epsilon", "delta"),
+    [
+        ("clip(l2, 1) | laplace(2)", 32, "1", "1e-6"),
+        ("clip(l2, 1) | laplace(2)", 3000, "6", "1e-9"),
+        ("clip(linf, 1) | laplace(8)", 40, "3", "1e-3"),
+        ("dropout(0.5) | encode | clip(l2, 1) | laplace(2)", 64, "2", "1e-5"),
+    ],
+)
+def test_a_quick_profile_is_wider_and_close(text: str, dim: int, epsilon: str, delta: str) -> None:
+    guarantee = ApproxDP(epsilon, delta)
+    pipeline = parse(text, dim=dim)
+    whole = analyse(pipeline, pipeline.neighbours)
+    whole = replace(whole, uppers=tuple(bound for bound in whole.uppers if bound.theorem is not Theorem.LEVELS))
+    quick = whole.quick(guarantee)
+    for known, wide in (
+        (whole.epsilon(guarantee.exact_delta), quick.epsilon(guarantee.exact_delta)),
+        (whole.delta(guarantee.exact_epsilon), quick.delta(guarantee.exact_epsilon)),
+    ):
+        assert wide.a <= known.a <= known.b <= wide.b
+        assert known.a - wide.a <= 1e-3 * known.a  # the pairs that count are among those chosen
+    assert quick.epsilon(guarantee.exact_delta).b <= 1.01 * whole.epsilon(guarantee.exact_delta).b
+    assert quick.pure.a == whole.pure.a
+    assert quick is whole or (quick.whole == whole and len(quick.candidates) <= len(whole.candidates))
+
+
+def test_a_quick_profile_has_few_pairs() -> None:
+    pipeline = parse("clip(l2, 1) | laplace(2)", dim=1000)
+    whole = analyse(pipeline, pipeline.neighbours)
+    quick = whole.quick(ApproxDP("1", "1e-6"))
+    assert len(quick.candidates) <= 3 < len(whole.candidates)
+    assert Theorem.LEVELS not in {bound.theorem for bound in quick.uppers}
+    assert whole.quick(PureDP("1")) is whole
+    assert PROFILE.quick(ApproxDP("1", "1e-6")) is PROFILE
 
 
 def test_nothing_known() -> None:

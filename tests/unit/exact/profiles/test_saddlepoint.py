@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -164,6 +165,18 @@ def test_the_published_setting() -> None:
     assert 4.4047 < up(bound.epsilon(number("1e-6"))) < 4.4522
     # From ε back to δ; the tilts differ a little.
     assert up(bound.delta(bound.epsilon(number("1e-6")))) == pytest.approx(1e-6, rel=0.02)
+
+
+@pytest.mark.parametrize(("dim", "size", "delta"), [(4, 0.5, "1e-3"), (32, 1.0, "1e-6"), (1000, 8.0, "1e-9")])
+def test_fewer_cells_give_a_bound_that_is_little_larger(dim: int, size: float, delta: str) -> None:
+    bound = SaddlepointBound(number(size), 2.0, dim)
+    quick = replace(bound, quick=True)
+    for tilt in (0.3, 2.0, 9.0):
+        assert bound.log_mass(tilt) <= quick.log_mass(tilt)
+    known = up(bound.epsilon(number(delta)))
+    assert known <= up(quick.epsilon(number(delta))) <= 1.015 * known
+    assert quick.epsilon(number(delta)) == bound.epsilon_above(number(delta))
+    assert bound.near_delta(number(0.5 * size)) == pytest.approx(up(bound.delta(number(0.5 * size))), rel=0.3)
 
 
 def test_every_tilt_bounds_and_a_good_one_is_found() -> None:
