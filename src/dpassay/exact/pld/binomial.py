@@ -5,12 +5,12 @@ relative to the largest one in fixed point, rounded down and up, so that both en
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from mpmath.libmp import from_man_exp, to_fixed
 
-from dpassay.core.numbers import ZERO, Number, between, iv, maximum, number
+from dpassay.core.numbers import INFINITY, ZERO, Number, between, iv, maximum, number
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.values import dataclass
 
@@ -108,28 +108,50 @@ class TwoAtomPower:
             return ZERO if first + len(totals) > self.count else between(ZERO, totals[-1])
         return totals[i] - iv.exp(epsilon - self.loss(first + i)) * damped[i]
 
-    def _first_above(self, epsilon: Number) -> int:
-        first, totals, _ = self._sums
-        return bisect_left(range(len(totals)), True, key=lambda i: bool(self.loss(first + i).mid > epsilon.mid))
+    def _first(self, holds: Callable[[int], bool]) -> int:
+        """The first kept loss of which something holds that holds of all after it, or how many are kept."""
+        return bisect_left(range(len(self._sums[1])), True, key=holds)
 
     def delta(self, epsilon: Number) -> Number:
-        """The finite part of δ(ε)."""
+        """The finite part of δ(ε).
+
+        It is the largest `_at(i)`: that of the first loss above ε. Where it is uncertain which one that is, all that
+        may be are tried.
+        """
         if epsilon.a >= self.loss(self.count).b:
             return ZERO
-        return maximum(ZERO, self._at(self._first_above(epsilon), epsilon))
+        first = self._sums[0]
+        earliest = self._first(lambda i: bool(self.loss(first + i).b > epsilon.a))
+        latest = self._first(lambda i: bool(self.loss(first + i).a > epsilon.b))
+        return maximum(ZERO, *(self._at(i, epsilon) for i in range(earliest, latest + 1)))
 
     def epsilon(self, delta: Number) -> Number:
-        """The least ε ≥ 0 whose finite δ(ε) is at most the one given."""
+        """The least ε ≥ 0 whose finite δ(ε) is at most the one given.
+
+        At ε equal to the ith loss δ is `_at(i + 1)`: from the first i where that is at most δ, ε is where `_at(i)` is.
+        Any other i gives less, so where it is uncertain which one is the first, the largest of all is taken.
+        """
         first, totals, damped = self._sums
-        # At ε equal to the ith loss δ is _at(i + 1): find the first i where it is small enough.
-        count = len(totals)
-        i = bisect_left(range(count), True, key=lambda i: bool(self._at(i + 1, self.loss(first + i)).a <= delta.a))
-        if i == count:
-            return between(self.loss(first + count - 1), self.loss(self.count))
-        ratio = (totals[i] - delta) / damped[i]
-        if ratio.a <= 0:
-            return ZERO
-        return maximum(ZERO, self.loss(first + i) + iv.log(ratio))
+
+        def there(i: int) -> Number:
+            return self._at(i + 1, self.loss(first + i))
+
+        earliest, latest = (
+            self._first(lambda i: bool(there(i).a <= delta.b)),
+            self._first(lambda i: bool(there(i).b <= delta.a)),
+        )
+        if earliest == len(totals):
+            return between(self.loss(first + earliest - 1), self.loss(self.count))
+        found = [ZERO]
+        for i in range(earliest, min(latest + 1, len(totals))):
+            ratio = (totals[i] - delta) / damped[i]
+            if ratio.b > 0:
+                found.append(
+                    self.loss(first + i)
+                    + (iv.log(ratio) if ratio.a > 0 else between(-INFINITY, iv.log(iv.mpf(ratio.b))))
+                )
+        largest = maximum(*found)
+        return between(largest, self.loss(self.count)) if latest == len(totals) else largest
 
     def tail(self, epsilon: Number) -> Number:
         """P(loss > ε), the finite part; if a loss may equal ε, both with and without it."""

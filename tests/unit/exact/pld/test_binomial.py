@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from dpassay.core.interval import Interval
-from dpassay.core.numbers import ZERO, number
+from dpassay.core.numbers import ZERO, between, down, iv, number, up
 from dpassay.exact.pld.binomial import TwoAtomPower, two_atom_power
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
@@ -128,6 +128,39 @@ def test_a_hundred_thousand_bits_up_to_an_epsilon_of_a_million(loss_each):
         there = loss.delta(interval.lower)
         assert narrow(there)
         assert there.lower >= float(delta) * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 61])
+@pytest.mark.parametrize(("lower", "upper"), [("0", "0.5"), ("0.9", "1.2"), ("1.0986", "1.0987"), ("0", "30")])
+def test_an_epsilon_that_is_only_enclosed(n, lower, upper):
+    """Which loss is the first above ε is uncertain: δ holds for every ε between the ends, and so does ε for every δ."""
+    enclosed = between(number(lower), number(upper))
+    loss = TwoAtomPower(bit("0.75", "0.25"), n)
+    found = loss.delta(enclosed)
+    with mp.workdps(60):
+        ends = [bits_delta(n, Fraction(3, 4), Fraction(1, 4), mpf(end)) for end in (upper, lower)]
+        assert mpf(down(found)) <= ends[0]
+        assert ends[1] <= mpf(up(found))
+        back = loss.epsilon(between(number("1e-9"), number("0.1")))
+        for delta, end in (("0.1", down(back)), ("1e-9", up(back))):
+            there = bits_delta(n, Fraction(3, 4), Fraction(1, 4), mpf(end))
+            assert there >= read(delta) if delta == "0.1" and end > 0 else there <= read(delta)
+
+
+@pytest.mark.parametrize("n", [2, 4, 10])
+def test_an_epsilon_that_is_a_loss(n):
+    """ln 3 times a whole number is a loss itself, and no enclosure of it is a point."""
+    loss, three = TwoAtomPower(bit("0.75", "0.25"), n), iv.log(iv.mpf(3))
+    for k in range(0, n, 2):
+        there = [Fraction(math.comb(n, i) * 3**i, 4**n) for i in range(n + 1)]
+        truth = sum(max(Fraction(0), there[i] - 3**k * there[n - i]) for i in range(n + 1))
+        found = loss.delta(k * three)
+        assert exactly_between(found, truth)
+        assert narrow(Interval.around(found))
+
+
+def exactly_between(found, truth):
+    return number(truth).b >= found.a and found.b >= number(truth).a
 
 
 def test_beyond_the_largest_loss_delta_is_zero():
