@@ -21,23 +21,23 @@ import torch
 from torch.multiprocessing import get_context
 
 from dpassay.text.models.autoencoder import Autoencoder, Shape
-from dpassay.text.models.training import Learner, Plan, Recipe
-from dpassay.text.models.words import Vocabulary
+from dpassay.text.models.training import EpochPlan, Learner, TrainingRecipe
+from dpassay.text.models.words import ModelVocabulary
 
 EPSILONS = (30.0, 100.0, 1000.0)
 NOISES = ("l1", "k-norm")
 
 
 RECIPES = {
-    "former": Recipe(),
-    "32": Recipe(32),
-    "16": Recipe(16),
-    "16 noisier": Recipe(16, 192, 0.9, (40.0, 1000.0)),
-    "24 noisier": Recipe(24, 192, 0.8, (40.0, 2000.0)),
-    "32 noisier": Recipe(32, 192, 0.9, (40.0, 2000.0)),
-    "16 plain words": Recipe(16, 192, 0.9, (40.0, 1000.0), 0.03),
-    "no labels": replace(Recipe.at(100), told=0.0),
-    "for epsilon": Recipe.at(100),
+    "former": TrainingRecipe(),
+    "32": TrainingRecipe(32),
+    "16": TrainingRecipe(16),
+    "16 noisier": TrainingRecipe(16, 192, 0.9, (40.0, 1000.0)),
+    "24 noisier": TrainingRecipe(24, 192, 0.8, (40.0, 2000.0)),
+    "32 noisier": TrainingRecipe(32, 192, 0.9, (40.0, 2000.0)),
+    "16 plain words": TrainingRecipe(16, 192, 0.9, (40.0, 1000.0), 0.03),
+    "no labels": replace(TrainingRecipe.at(100), told=0.0),
+    "for epsilon": TrainingRecipe.at(100),
 }
 MEASURED = ("intent by words", "intent by encoder", "BLEU", "words kept")
 
@@ -59,7 +59,7 @@ def noise(kind: str, epsilon: float, shape: tuple[int, int], rng: np.random.Gene
 
 
 def written(
-    network: Autoencoder, words: Vocabulary, texts: list[str], kind: str, epsilon: float, draw: int
+    network: Autoencoder, words: ModelVocabulary, texts: list[str], kind: str, epsilon: float, draw: int
 ) -> list[str]:
     vectors = network.vectors(words.numbers(texts, network.shape.longest)).astype(float)
     stretch = 1.0
@@ -76,10 +76,10 @@ def train(task: tuple) -> dict:
     recipe, began = RECIPES[name], time.perf_counter()
     (labels, texts), (_, asked) = (read(given.data / corpus / f"{part}.csv") for part in ("train", given.part))
     texts, asked = ([text.lower() for text in some] for some in (texts, asked))
-    words = Vocabulary.of(texts)
+    words = ModelVocabulary.of(texts)
     torch.manual_seed(seed)
     shape = Shape(words=len(words), latent=recipe.latent, hidden=recipe.hidden)
-    plan, labels = Plan(steps=given.steps, batch=given.batch, seed=seed), labels if recipe.told else []
+    plan, labels = EpochPlan(steps=given.steps, batch=given.batch, seed=seed), labels if recipe.told else []
     learner = Learner(Autoencoder(shape).to(given.device), words, texts, [], plan, labels, recipe)
     while learner.step < given.steps:
         learner.learn()

@@ -20,8 +20,8 @@ from torch.nn.functional import cross_entropy
 
 from dpassay.errors import InputError
 from dpassay.training.aggregation import PerUnit, flat, projected
-from dpassay.training.federated import Federated, Plan, Sentences, Server
-from dpassay.training.networks.causal import Adapter, Shifted, Vectorised
+from dpassay.training.federated import Federated, RoundPlan, Sentences, Server
+from dpassay.training.networks.causal import Adapter, ShiftedTokens, Vectorised
 from dpassay.training.randomness import Keyed
 
 BAR = 5.0
@@ -72,19 +72,19 @@ class ByShake(Keyed):
         return super().normal(round_, size, deviation, torch.device("cpu")).to(device)
 
 
-def network(small: bool, device: torch.device, adapter: bool) -> Shifted:
+def network(small: bool, device: torch.device, adapter: bool) -> ShiftedTokens:
     torch.manual_seed(0)
     sizes = {"n_layer": 2, "n_embd": 64, "n_head": 2, "vocab_size": 1000} if small else {}
     model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes))
-    return Shifted((Adapter().on(model) if adapter else model).to(device).eval(), 0)
+    return ShiftedTokens((Adapter().on(model) if adapter else model).to(device).eval(), 0)
 
 
-def rounds(made: Shifted, local, kind, randomness, given, device: torch.device) -> tuple[float, dict]:
+def rounds(made: ShiftedTokens, local, kind, randomness, given, device: torch.device) -> tuple[float, dict]:
     """Tokens per second of whole rounds, and the first sum."""
     rng = np.random.default_rng(1)
     words = made.model.config.vocab_size
     numbers = rng.integers(1, words, (given.cells * given.texts, given.tokens))
-    plan = Plan(rounds=100, batch=given.texts)
+    plan = RoundPlan(rounds=100, batch=given.texts)
     cells = np.arange(len(numbers)).reshape(given.cells, given.texts).tolist()
     weights = {name: p.data for name, p in made.named_parameters() if p.requires_grad}
     aggregation = kind(given.cells, 1.0, 0.5)

@@ -16,7 +16,7 @@ import torch
 
 from dpassay.compute.kernels import numpy_kernels as plain
 from dpassay.compute.kernels import triton_kernels as gpu
-from dpassay.compute.kernels.draws import Noise
+from dpassay.compute.kernels.draws import WordNoise
 from dpassay.compute.kernels.likelihood_ratio import of_bits, of_noise
 from dpassay.compute.kernels.majority_vote import Ballot, drawn, ones, rounding
 from dpassay.compute.kernels.philox import key
@@ -65,8 +65,10 @@ def agreeing() -> int:
         number += 1
     first, second = np.linspace(-1, 1, 9), np.linspace(0, -2, 9)
     for side in (0, 1):
-        tellings = [of_noise(Noise(kind, 2.0), first, second, side) for kind in ("laplace", "gaussian", "exponential")]
-        tellings += [of_noise(Noise("exponential", 2.0, 0.5, lost), first, second, side) for lost in (0.0, 0.5)]
+        tellings = [
+            of_noise(WordNoise(kind, 2.0), first, second, side) for kind in ("laplace", "gaussian", "exponential")
+        ]
+        tellings += [of_noise(WordNoise("exponential", 2.0, 0.5, lost), first, second, side) for lost in (0.0, 0.5)]
         tellings.append(of_bits(np.linspace(0.1, 0.9, 9), np.linspace(0.7, 0.2, 9), side))
         for telling in tellings:
             assert telling is not None
@@ -97,7 +99,7 @@ def main() -> None:
         found[name] = {"seconds": seconds, "draws": words}
     for dim in (1, 32, 128):
         for kind in ("laplace", "gaussian"):
-            telling = of_noise(Noise(kind, float(dim)), np.zeros(dim), np.ones(dim), 0)
+            telling = of_noise(WordNoise(kind, float(dim)), np.zeros(dim), np.ones(dim), 0)
             runs = 10**7 if dim > 1 else 10**8
             seconds = timed(partial(gpu.count_guesses, key(1), 0, runs, telling, -1e5, 1e5, 1e-6))
             found[f"likelihood ratio, {kind}, {dim}"] = {"seconds": seconds, "draws": runs * dim}

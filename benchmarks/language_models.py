@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dpassay.text.models.language_models import CAUSAL, Card, LanguageModel, load
+from dpassay.text.models.language_models import CAUSAL, Card, PromptedModel, load
 from dpassay.text.rewriters.tokens import prompt
 from dpassay.text.rewriters.tokens.drawing import seeded
 
@@ -120,10 +120,10 @@ class Letters:
         return TOKENS
 
 
-def random_model(device: str) -> LanguageModel:
+def random_model(device: str) -> PromptedModel:
     torch.manual_seed(0)
     network = Network().to(device).eval()
-    return LanguageModel(Card("random", Path("random"), CAUSAL, TOKENS, WIDTH, 8192), network, Letters())
+    return PromptedModel(Card("random", Path("random"), CAUSAL, TOKENS, WIDTH, 8192), network, Letters())
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from dpassay.core.files import write_whole
-from dpassay.training.comparison import Found, Setup, Source, Task, run
+from dpassay.training.comparison import ComparedRun, Setup, TextSource, TrainingTask, run
 
 
 def plan(given: argparse.Namespace) -> None:
@@ -26,7 +26,7 @@ def plan(given: argparse.Namespace) -> None:
     from dpassay.reproduce.perplexity import all_sources, all_tasks, header
     from dpassay.reproduce.result import PARTIAL
 
-    own = (Source(given.corpus, given.entities_from, given.vocabulary, given.user_column),) if given.corpus else ()
+    own = (TextSource(given.corpus, given.entities_from, given.vocabulary, given.user_column),) if given.corpus else ()
     sources, setup = all_sources(own), Setup()
     tasks = all_tasks(sources, given.runs, given.seed, "cpu", setup)
     made = {"schema": PARTIAL, "version": __version__, **header(sources, given.runs, given.seed, setup)}
@@ -35,11 +35,13 @@ def plan(given: argparse.Namespace) -> None:
     print(f"{len(tasks)} models to train: {given.plan}")
 
 
-def task_of(data: dict, device: str) -> Task:
-    return Task(**{**data, "source": Source(**data["source"]), "setup": Setup(**data["setup"]), "device": device})
+def task_of(data: dict, device: str) -> TrainingTask:
+    return TrainingTask(
+        **{**data, "source": TextSource(**data["source"]), "setup": Setup(**data["setup"]), "device": device}
+    )
 
 
-def trained(named: tuple[str, Task]) -> tuple[str, Found, float]:
+def trained(named: tuple[str, TrainingTask]) -> tuple[str, ComparedRun, float]:
     began = time.perf_counter()
     found = run(named[1])
     return named[0], found, time.perf_counter() - began

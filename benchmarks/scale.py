@@ -26,7 +26,7 @@ from dpassay.compute.executors import Executor, Processes, Threads, cores
 from dpassay.compute.kernels.majority_vote import Ballot, ones, rounding
 from dpassay.pipeline.parser import parse
 from dpassay.reproduce.published.acl2022 import DIMENSIONS, EPSILONS
-from dpassay.reproduce.result import Options
+from dpassay.reproduce.result import ReproductionOptions
 from dpassay.reproduce.sanity import MECHANISMS, exact_loss, sampled_votes
 from rows import Row
 
@@ -35,7 +35,7 @@ MEMORY = """
 from pathlib import Path
 from dpassay.reproduce.result import Options, save
 from dpassay.reproduce.sanity import sanity_check
-save(sanity_check(Options({runs})), "sanity-check", Path({folder!r}), {{}})
+save(sanity_check(ReproductionOptions({runs})), "sanity-check", Path({folder!r}), {{}})
 # Not getrusage: a process starts with the peak of the one that started it.
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 print(int(status["VmHWM"].split()[0]) // 1024)
@@ -78,8 +78,8 @@ def straightforward(runs: int) -> float:
 def kernels(runs: int) -> float:
     """Nanoseconds per draw of ours, for the same cells on all cores; DPText's ones need no draw and are not counted."""
     cells = [(m, float(e), n) for m in RANDOM for e in EPSILONS for n in DIMENSIONS]
-    sampled_votes(cells, Options(1000))
-    seconds = least(lambda: sampled_votes(cells, Options(runs)), 1)
+    sampled_votes(cells, ReproductionOptions(1000))
+    seconds = least(lambda: sampled_votes(cells, ReproductionOptions(runs)), 1)
     words = sum(n for m, e, n in cells for x in (0, 1) if rounding(m, e, n, x).width < 1 << 32)
     return 1e9 * seconds / (runs * words)
 

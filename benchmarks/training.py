@@ -14,9 +14,9 @@ from importlib.util import find_spec
 import torch
 
 from dpassay.text.corpora.flights import flights, known_words
-from dpassay.text.models.words import Vocabulary
+from dpassay.text.models.words import ModelVocabulary
 from dpassay.training.aggregation import Aggregation, PerUnit, UserEntity, usual_most
-from dpassay.training.federated import Federated, Plan, Sentences, Server, StackedTraining
+from dpassay.training.federated import Federated, RoundPlan, Sentences, Server, StackedTraining
 from dpassay.training.networks.language_model import LanguageModel, Sizes, perplexity
 from dpassay.training.randomness import Keyed
 from dpassay.training.units import Units, gathered
@@ -37,11 +37,11 @@ def aggregation_of(units: Units, privacy: str) -> Aggregation:
 def seconds_per_round(privacy: str, private: bool, rounds: int, device: torch.device) -> tuple[float, float]:
     """Seconds for each round, and the held-out perplexity at the end."""
     units = gathered(flights(5000), privacy)
-    words = Vocabulary(tuple(known_words()))
+    words = ModelVocabulary(tuple(known_words()))
     torch.manual_seed(0)
     network = LanguageModel(Sizes(len(words))).to(device)
     weights = {name: parameter.data for name, parameter in network.named_parameters()}
-    plan, aggregation = Plan(rounds=rounds), aggregation_of(units, privacy)
+    plan, aggregation = RoundPlan(rounds=rounds), aggregation_of(units, privacy)
     sentences = Sentences(words.numbers(units.texts, LONGEST), units.cells, plan)
     engine = Federated(
         weights,

@@ -7,13 +7,13 @@ import re
 from pathlib import Path
 
 from dpassay.report.utility_summary import in_words, summary_figure
-from dpassay.text.measurements import Estimate, Row, Stated
+from dpassay.text.measurements import Estimate, MeasuredRow, Stated
 
 DOCS = Path(__file__).parents[1] / "docs"
 NAMES = {"original text": "original", "most common label": "commonest"}
 
 
-def rows_of(table: list[str]) -> list[Row]:
+def rows_of(table: list[str]) -> list[MeasuredRow]:
     """The rows of a table in Markdown; its accuracies have the longer side of their interval."""
     heads, _, *lines = ([cell.strip() for cell in line.strip().strip("|").split("|")] for line in table)
     found = []
@@ -27,7 +27,7 @@ def rows_of(table: list[str]) -> list[Row]:
         name = NAMES.get(cells["rewriter"], cells["rewriter"])
         epsilon = float(cells["true ε"].replace(",", "")) if cells["true ε"] else None
         held = epsilon and Stated(epsilon=epsilon, true_epsilon=epsilon, delta=0.0, neighbours="any")
-        found.append(Row(name, name, held or None, 1, 1, estimates))
+        found.append(MeasuredRow(name, name, held or None, 1, 1, estimates))
     return found
 
 

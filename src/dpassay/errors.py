@@ -15,10 +15,10 @@ import re
 from collections.abc import Iterable
 
 
-def harmless(text: str) -> str:
+def escape_control_chars(text: str) -> str:
     r"""Text that can be shown on any terminal: unprintable characters are escaped.
 
-    >>> print(harmless("a" + chr(27) + "[2Jb"))
+    >>> print(escape_control_chars("a" + chr(27) + "[2Jb"))
     a\x1b[2Jb
     """
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode("ascii") for c in text)

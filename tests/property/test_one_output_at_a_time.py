@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from dpassay.audit.distinguishers import fit_all
 from dpassay.audit.distinguishers.base import KINDS
 from dpassay.audit.distinguishers.boosted_tables import BoostedTables
-from dpassay.audit.distinguishers.combined.encoded import Encoded, Encoder
+from dpassay.audit.distinguishers.combined.encoded import Encoded, LeafEncoder
 from dpassay.audit.distinguishers.combined.guarded import Guarded
 from dpassay.audit.distinguishers.combined.on_leaves import OnLeaves
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
@@ -181,7 +181,7 @@ X, Y = np.array([0.0, 0.3, -1.0]), np.array([1.0, 0.3, 2.0])
 WORDS = ("number", "number, NaN", "text", "none", "vector[3]", "vector[3], copies input 0", "fails: ValueError")
 ANOMALIES = Frequencies("oddities", WORDS, RNG.normal(size=(2, len(WORDS))) * 4, (X, Y))
 KNOWN = sorted({int(read([item]).keys()[0]) for item in (0, 1, "fly", None, [0, 0, 0], math.nan, 2j)})
-ENCODER = Encoder(lambda output, x: x if read([output]).width == 3 else int(x[0]), (X, Y))
+ENCODER = LeafEncoder(lambda output, x: x if read([output]).width == 3 else int(x[0]), (X, Y))
 MIXED = Mixture(0.25, ((0.25, Laplace(1)), (0.5, Gaussian(2))))
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from dpassay.scan.findings import Finding
+from dpassay.scan.findings import ScanFinding
 from dpassay.scan.rules import RULES
 from dpassay.scan.scanning import check_modules
-from dpassay.scan.sources import Skipped, Source, parse
+from dpassay.scan.sources import Skipped, SourceFile, parse
 from scan_modules import RIGHT, WRONG
 from scan_packages import RIGHT as RIGHT_STYLES
 from scan_packages import WRONG as WRONG_STYLES
@@ -14,15 +14,15 @@ ALL_WRONG = {**WRONG, **{f"styles-{name}": one for name, one in WRONG_STYLES.ite
 ALL_RIGHT = {**RIGHT, **{f"styles-{name}": one for name, one in RIGHT_STYLES.items()}}
 
 
-def findings_of(code: str) -> list[Finding]:
+def findings_of(code: str) -> list[ScanFinding]:
     skipped = Skipped()
-    module = parse(Source("module.py", "module", code.encode()), skipped)
+    module = parse(SourceFile("module.py", "module", code.encode()), skipped)
     assert module is not None, skipped.sentences
     mechanisms, others, _ = check_modules([module], skipped)
     return [*(one for each in mechanisms for one in each.findings), *others]
 
 
-def alarms(code: str) -> list[Finding]:
+def alarms(code: str) -> list[ScanFinding]:
     return [one for one in findings_of(code) if one.severity != "information"]
 
 

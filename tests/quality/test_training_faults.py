@@ -14,8 +14,8 @@ from dpassay.training.aggregation import PerUnit, flat, projected
 from dpassay.training.canaries.audit import audit_training
 from dpassay.training.canaries.rounds import CanaryRounds
 from dpassay.training.canaries.scores import CanaryScores
-from dpassay.training.federated import Plan, Sentences, Server
-from dpassay.training.randomness import Seeded
+from dpassay.training.federated import RoundPlan, Sentences, Server
+from dpassay.training.randomness import SeededNoise
 from statistics_helper import FALSE_ALARMS, generator
 
 USERS, CANARIES, ROUNDS, RATE, CLIP, MULTIPLIER, DELTA = 50, 400, 100, 0.05, 0.1, 2.0, 1e-5
@@ -74,10 +74,10 @@ def scores(aggregation=PerUnit, noise=1.0, runs=1, seed=0):
         included = rng.random(CANARIES) < 0.5
         weights = {name: torch.zeros(shape) for name, shape in SHAPES.items()}
         numbers = np.arange(USERS)[:, None] + 1
-        plan = Plan(rounds=ROUNDS)
+        plan = RoundPlan(rounds=ROUNDS)
         sentences = Sentences(numbers, [[i] for i in range(USERS)], plan)
         rule = aggregation(USERS + CANARIES, RATE, CLIP)
-        randomness = Seeded(int(rng.integers(2**31)))
+        randomness = SeededNoise(int(rng.integers(2**31)))
         engine = CanaryRounds(
             *(weights, SmallUpdates(), sentences, Server(weights, plan), randomness, rule.drawn, rule),
             noise * MULTIPLIER * CLIP,

@@ -8,8 +8,8 @@ from scipy.special import ndtr
 from dpassay.text.corpora.flights import flights, known_words
 from dpassay.training.aggregation import PerUnit
 from dpassay.training.networks.by_name import make_trainable
-from dpassay.training.randomness import Keyed, Seeded, make_randomness
-from dpassay.training.run import Run, Settings
+from dpassay.training.randomness import Keyed, SeededNoise, make_randomness
+from dpassay.training.run import Settings, TrainingRun
 from dpassay.training.units import gathered
 from statistics_helper import cdf_p_value, frequencies_p_value, generator, require
 
@@ -23,7 +23,7 @@ def noise_of_a_round(privacy, source, embedding, monkeypatch, **more):
         privacy, noise_multiplier=MULTIPLIER, clip=CLIP, noise_source=source, embedding=embedding, hidden=8, **more
     )
     units = gathered(flights(60), privacy)
-    run = Run(settings, units, make_trainable(units.texts, known_words(), settings, CPU), CPU)
+    run = TrainingRun(settings, units, make_trainable(units.texts, known_words(), settings, CPU), CPU)
     engine = run.engine(make_randomness(source, 5, bytes(32), CLIP))
     found = []
     if privacy == "example":
@@ -88,7 +88,7 @@ def participation_p_value(source):
 
 def test_units_drawn_by_numpy():
     name = "training units by numpy"
-    require(name, participation_p_value(Seeded(3)))
+    require(name, participation_p_value(SeededNoise(3)))
 
 
 def test_units_drawn_from_a_key():

@@ -14,7 +14,7 @@ from scipy.stats import binom
 from dpassay.compute import devices
 from dpassay.compute.kernels import numba_kernels as fused
 from dpassay.compute.kernels import numpy_kernels as plain
-from dpassay.compute.kernels.draws import ALL, Noise
+from dpassay.compute.kernels.draws import ALL, WordNoise
 from dpassay.compute.kernels.likelihood_ratio import of_bits, of_noise
 from dpassay.compute.kernels.majority_vote import Ballot, ones, rounding
 from dpassay.compute.kernels.philox import key, words
@@ -117,7 +117,7 @@ def guesses_p_value(seed, side):
     """One coordinate, a step of s noise units, the first input up to 0: 1 − e^(−s/2)/2 and Φ(s/2) are right."""
     found, exact = [], []
     for place, (kind, step) in enumerate([("laplace", 0.5), ("laplace", 3.0), ("gaussian", 0.5), ("gaussian", 3.0)]):
-        telling = of_noise(Noise(kind, 2.0), [0.0], [2 * step], side)
+        telling = of_noise(WordNoise(kind, 2.0), [0.0], [2 * step], side)
         found.append(fused.count_guesses(key(seed, place), 0, RUNS, telling, -1.0, 1.0, 1e-9)[side])
         exact.append(1 - math.exp(-step / 2) / 2 if kind == "laplace" else float(ndtr(step / 2)))
     bits = of_bits(np.array([0.75, 0.5]), np.array([0.25, 0.5]), side)
@@ -139,7 +139,7 @@ def test_guesses_about_the_second_input():
 def test_a_sum_of_many_coordinates():
     # 128 Gaussian coordinates with steps of 0.1: the ratio is normal, and the first input is named with Φ(√128/20).
     name = "guesses from many coordinates"
-    telling = of_noise(Noise("gaussian", 1.0), np.zeros(128), np.full(128, 0.1), 0)
+    telling = of_noise(WordNoise("gaussian", 1.0), np.zeros(128), np.full(128, 0.1), 0)
     below, above = devices.numbers().count_guesses(key(seed_of(name)), 0, 100_000, telling, -1.0, 1.0, 1e-9)
     assert below + above == 100_000
     require(name, frequency_p_value(below, 100_000, float(ndtr(math.sqrt(128) / 20))))

@@ -6,7 +6,7 @@ import zlib
 import numpy as np
 
 from dpassay.audit.distinguishers.boosted_tables import BoostedTables
-from dpassay.audit.distinguishers.combined.encoded import Encoded, Encoder
+from dpassay.audit.distinguishers.combined.encoded import Encoded, LeafEncoder
 from dpassay.audit.distinguishers.combined.guarded import Guarded
 from dpassay.audit.distinguishers.combined.on_leaves import OnLeaves
 from dpassay.audit.distinguishers.exclusive import Exclusive
@@ -31,7 +31,7 @@ KEYS = tuple(sorted(int(read([v]).keys()[0]) for v in (0, 1, "fly", None)))
 ANOMALIES = Frequencies("oddities", ("number", "text", "none"), RNG.normal(size=(2, 3)) * 4, (X, Y))
 BATCH = [0, 1.5, None, "fly to Rome", "fly", "🦓", [0.1, 0.2, 0.3], X, math.nan, [1, math.inf, 0], Failure("E"), [1, 2]]
 OUTPUTS = read(BATCH)
-ENCODER = Encoder(lambda output, x: x if isinstance(output, list) else len(str(output)) + int(x[0]), (X, Y))
+ENCODER = LeafEncoder(lambda output, x: x if isinstance(output, list) else len(str(output)) + int(x[0]), (X, Y))
 
 
 def ngrams(rows):

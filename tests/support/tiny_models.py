@@ -7,7 +7,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from dpassay.text.models.language_models import LanguageModel
+from dpassay.text.models.language_models import PromptedModel
 
 SPECIAL = ["<pad>", "<end>", "<start>", "<unknown>", "<mask>"]
 WORDS = ["show", "me", "flights", "from", "boston", "to", "rome", "in", "the", "morning", "please"]
@@ -30,15 +30,15 @@ def tokenizer(words: list[str] | None = None) -> Any:
     )
 
 
-def _ready(network: Any, reader: Any) -> LanguageModel:
+def _ready(network: Any, reader: Any) -> PromptedModel:
     """Weights three times as large as usual: logits that differ visibly from text to text."""
     with torch.no_grad():
         for weights in network.parameters():
             weights.mul_(3)
-    return LanguageModel.of(network, reader, name="tiny")
+    return PromptedModel.of(network, reader, name="tiny")
 
 
-def causal(words: list[str] | None = None, seed: int = 0) -> LanguageModel:
+def causal(words: list[str] | None = None, seed: int = 0) -> PromptedModel:
     torch.manual_seed(seed)
     reader = tokenizer(words)
     config = transformers.GPT2Config(
@@ -47,7 +47,7 @@ def causal(words: list[str] | None = None, seed: int = 0) -> LanguageModel:
     return _ready(transformers.GPT2LMHeadModel(config), reader)
 
 
-def llama(seed: int = 0) -> LanguageModel:
+def llama(seed: int = 0) -> PromptedModel:
     torch.manual_seed(seed)
     reader = tokenizer()
     config = transformers.LlamaConfig(
@@ -65,7 +65,7 @@ def llama(seed: int = 0) -> LanguageModel:
     return _ready(transformers.LlamaForCausalLM(config), reader)
 
 
-def masked(seed: int = 0) -> LanguageModel:
+def masked(seed: int = 0) -> PromptedModel:
     torch.manual_seed(seed)
     reader = tokenizer()
     config = transformers.BertConfig(
@@ -80,7 +80,7 @@ def masked(seed: int = 0) -> LanguageModel:
     return _ready(transformers.BertForMaskedLM(config), reader)
 
 
-def encoder_decoder(seed: int = 0) -> LanguageModel:
+def encoder_decoder(seed: int = 0) -> PromptedModel:
     torch.manual_seed(seed)
     reader = tokenizer()
     config = transformers.BartConfig(
@@ -102,7 +102,7 @@ def encoder_decoder(seed: int = 0) -> LanguageModel:
     return _ready(transformers.BartForConditionalGeneration(config), reader)
 
 
-def saved(model: LanguageModel, folder: Path) -> str:
+def saved(model: PromptedModel, folder: Path) -> str:
     model.network.save_pretrained(folder)
     model.tokenizer.save_pretrained(folder)
     return str(folder)

@@ -52,11 +52,11 @@ def texts() -> list[str]:
 def folder(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch = pytest.importorskip("torch", reason="text systems need the extra: pip install 'dpassay[text]'")
     torch.set_num_threads(1)  # two test processes on two cores: more threads would only wait for each other
-    from dpassay.text.models.training import Plan
+    from dpassay.text.models.training import EpochPlan
     from dpassay.text.rewriters.vectors.adept import train
 
     place = tmp_path_factory.mktemp("model") / "adept"
-    train(texts, texts[:20], place, Plan(steps=200, batch=32, learning_rate=0.01), **SMALL)
+    train(texts, texts[:20], place, EpochPlan(steps=200, batch=32, learning_rate=0.01), **SMALL)
     return place
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
-    from dpassay.adapters.base import Adapted
+    from dpassay.adapters.base import ReadObject
 
 # The package in which a class is defined, and our file that reads its objects.
 LIBRARIES = {
@@ -26,7 +26,7 @@ LIBRARIES = {
 }
 
 
-def adapted(thing: Any) -> Adapted | None:
+def adapted(thing: Any) -> ReadObject | None:
     """The guarantee of an object of a known library; None for anything else.
 
     >>> adapted("clip(l2, 1) | laplace(2)"), adapted(len)
@@ -34,15 +34,15 @@ def adapted(thing: Any) -> Adapted | None:
     """
     packages = _packages(thing)
     if "dpassay" in packages:
-        from dpassay.adapters.base import Adapted
+        from dpassay.adapters.base import ReadObject
 
-        if isinstance(thing, Adapted):
+        if isinstance(thing, ReadObject):
             return thing
     for package in packages:
         if package in LIBRARIES:
             reader = import_module(f"dpassay.adapters.{LIBRARIES[package]}")
             try:
-                found: Adapted | None = reader.read(thing)
+                found: ReadObject | None = reader.read(thing)
             except AttributeError as error:
                 raise InputError(
                     f"an object of {type(thing).__module__}.{type(thing).__qualname__} cannot be read ({error}); "

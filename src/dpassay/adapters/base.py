@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.adapters.confirming import RUNS, Confirmation, Numbers, Trial, by_runs
+from dpassay.adapters.confirming import RUNS, Confirmation, ConfirmingTrial, Numbers, by_runs
 from dpassay.claims.claim import Claim
 from dpassay.core.guarantee import ZCDP, Guarantee, make_guarantee, statement
 from dpassay.core.neighbours import Neighbours
@@ -23,14 +23,14 @@ DELTA = "1e-6"  # at which runs test a guarantee without a δ
 
 
 @dataclass(frozen=True)
-class Reading:
+class FormulaReading:
     """How the runs of an object are compared with the formula that was read from it.
 
     `answer` is what the formula takes for an input of the object, `numbers` the object's output as the formula has it;
     `finish` is a deterministic last step of the object for which the formula has no stage. `run` is what is run, if not
     the mechanism itself. `too_far` says of two answers if they differ by more than neighbours may.
 
-    >>> Reading(numbers=["no", "yes"].index).numbers("yes")
+    >>> FormulaReading(numbers=["no", "yes"].index).numbers("yes")
     1
     """
 
@@ -43,7 +43,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Adapted:
+class ReadObject:
     """A library's object: the guarantee it states, its formula if known, and how and on what to run it.
 
     `pipeline` is the formula in our text form; an object without one can only be run. `epsilon_at` is the ε that the
@@ -54,7 +54,7 @@ class Adapted:
     Before a formula is used, the object confirms it: its runs on the pairs are compared with it as `reading` states,
     or by `confirm`, if the object has another way. `caveats` are lines of the verdict.
 
-    >>> known = Adapted("mine", pipeline="query(l1, 1) | laplace(2)", epsilon_at=lambda delta: 0.5)
+    >>> known = ReadObject("mine", pipeline="query(l1, 1) | laplace(2)", epsilon_at=lambda delta: 0.5)
     >>> print(known.claim(delta=1e-6).guarantee)
     (0.5, 1e-06)-DP
     """
@@ -68,8 +68,8 @@ class Adapted:
     pairs: tuple[tuple[Any, Any], ...] = ()
     epsilon_at: Callable[[float], float] | None = None
     by: str = ""
-    under: Callable[[Neighbours], Adapted] | None = None
-    reading: Reading = Reading()
+    under: Callable[[Neighbours], ReadObject] | None = None
+    reading: FormulaReading = FormulaReading()
     confirm: Callable[[Verdict], Confirmation] | None = None
     caveats: tuple[str, ...] = ()
 
@@ -93,12 +93,12 @@ class Adapted:
                 return Confirmation(False, f"On the inputs {shown(pair)[:80]} it raised {said}.")
             if far := reading.too_far(*answers):
                 return Confirmation(False, f"On the inputs {shown(pair)[:80]} {far}.")
-            trials += [Trial(x, answer, reading.finish) for x, answer in zip(pair, answers, strict=True)]
+            trials += [ConfirmingTrial(x, answer, reading.finish) for x, answer in zip(pair, answers, strict=True)]
         made, rng = as_mechanism(self.mechanism), np.random.default_rng()
         run = reading.run or (lambda x: made.sample(x, 1, rng)[0])
         return by_runs(run, self.pipeline, self.dim, trials, reading.numbers, reading.runs)
 
-    def between(self, neighbours: Neighbours | str | None) -> Adapted:
+    def between(self, neighbours: Neighbours | str | None) -> ReadObject:
         """The same claim between these neighbours, if the library states one for them."""
         if neighbours is None or self.under is None:
             return self
@@ -126,7 +126,7 @@ class Adapted:
         """The guarantee to judge by runs, as `stated` has it; for ρ-zCDP the ε that it implies at δ.
 
         >>> from dpassay.core.guarantee import ZCDP
-        >>> Adapted("mine", ZCDP("0.5")).tested(delta=1e-6)
+        >>> ReadObject("mine", ZCDP("0.5")).tested(delta=1e-6)
         {'epsilon': '5.756521770', 'delta': 1e-06}
         """
         if epsilon is None and isinstance(self.guarantee, ZCDP):

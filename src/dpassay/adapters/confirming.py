@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpassay.core.interval import Interval
-from dpassay.errors import harmless, in_one_line
+from dpassay.errors import escape_control_chars, in_one_line
 from dpassay.evidence.verdict import Advice, Bounds, Open, Verdict
 from dpassay.pipeline.distributions import as_vector
 from dpassay.pipeline.mechanism import Failure, Mechanism
@@ -32,7 +32,7 @@ from dpassay.pipeline.stages.noises.additive import Additive
 from dpassay.values import dataclass
 
 if TYPE_CHECKING:
-    from dpassay.adapters.base import Adapted
+    from dpassay.adapters.base import ReadObject
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
@@ -64,7 +64,7 @@ class Confirmation:
 
 
 @dataclass(frozen=True)
-class Trial:
+class ConfirmingTrial:
     """An input of an object, what the formula takes in its place, and what the formula's outputs become at last.
 
     `finish` is a deterministic last step for which the formula has no stage of its own.
@@ -76,7 +76,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Event:
+class ConfirmingEvent:
     """A set of outputs: those whose `feature` is at most a value, equals it, or is none of those that are possible."""
 
     feature: str
@@ -101,7 +101,7 @@ class Event:
 
 def with_confirmation(
     verdict: Verdict,
-    known: Adapted,
+    known: ReadObject,
     as_mechanism: Callable[[Any], Mechanism],
     pairs: Sequence[tuple[Any, Any]] | None,
 ) -> Verdict:
@@ -139,16 +139,16 @@ def by_runs(
     run: Callable[[Any], Any],
     pipeline: str,
     dim: int | None,
-    trials: Sequence[Trial],
+    trials: Sequence[ConfirmingTrial],
     numbers: Callable[[Any], Any] = lambda output: output,
     runs: int = RUNS,
 ) -> Confirmation:
     """Run an object on each input and compare its outputs, as `numbers`, with the formula's.
 
     >>> rng = np.random.default_rng(0)
-    >>> by_runs(lambda x: x + rng.laplace(0, 2), "query(l1, 1) | laplace(2)", 1, [Trial(0.0, 0.0)]).sentence
+    >>> by_runs(lambda x: x + rng.laplace(0, 2), "query(l1, 1) | laplace(2)", 1, [ConfirmingTrial(0.0, 0.0)]).sentence
     '1,000 runs of the object agree with this formula (false-alarm rate 1e-06).'
-    >>> by_runs(lambda x: x + rng.laplace(0, 1), "query(l1, 1) | laplace(2)", 1, [Trial(0.0, 0.0)]).agrees
+    >>> by_runs(lambda x: x + rng.laplace(0, 1), "query(l1, 1) | laplace(2)", 1, [ConfirmingTrial(0.0, 0.0)]).agrees
     False
     """
     formula = parse(pipeline, dim, {})
@@ -176,8 +176,8 @@ def _how_many(formula: Pipeline, runs: int, width: int) -> int:
     return max(2, min(LEAST, 2 * RUNS // width), runs // width) if _is_additive(formula) else runs
 
 
-def _on(trial: Trial) -> str:
-    return f"On the input {harmless(repr(trial.given))[:60]}"
+def _on(trial: ConfirmingTrial) -> str:
+    return f"On the input {escape_control_chars(repr(trial.given))[:60]}"
 
 
 def _is_additive(formula: Pipeline) -> bool:
@@ -186,7 +186,9 @@ def _is_additive(formula: Pipeline) -> bool:
     return first.name in ("query", "counts", "onehot") and len(rest) == 1 and isinstance(rest[0], Additive)
 
 
-def _expected(formula: Pipeline, trial: Trial) -> tuple[list[Event], dict[Event, tuple[int, int]], int]:
+def _expected(
+    formula: Pipeline, trial: ConfirmingTrial
+) -> tuple[list[ConfirmingEvent], dict[ConfirmingEvent, tuple[int, int]], int]:
     """The events, how often each happens by the formula, and how many numbers an output has.
 
     The events come from other draws than the counts.
@@ -201,12 +203,14 @@ def _expected(formula: Pipeline, trial: Trial) -> tuple[list[Event], dict[Event,
     return events, {event: event.happens(counted) for event in events}, width
 
 
-def _drawn(formula: Pipeline, trial: Trial, n: int, rng: np.random.Generator) -> Numbers:
+def _drawn(formula: Pipeline, trial: ConfirmingTrial, n: int, rng: np.random.Generator) -> Numbers:
     drawn = np.asarray(formula.sample(trial.answer, n, rng), dtype=float).reshape(n, -1)
     return drawn if trial.finish is None else trial.finish(drawn)
 
 
-def _observed(run: Callable[[Any], Any], trial: Trial, numbers: Callable[[Any], Any], runs: int) -> Numbers | str:
+def _observed(
+    run: Callable[[Any], Any], trial: ConfirmingTrial, numbers: Callable[[Any], Any], runs: int
+) -> Numbers | str:
     """The outputs of an object, a row each; or a sentence that says why there are none."""
     rows: list[Numbers] = []
     with undisturbed():
@@ -220,9 +224,9 @@ def _observed(run: Callable[[Any], Any], trial: Trial, numbers: Callable[[Any], 
             try:
                 rows.append(np.asarray(numbers(output), dtype=float).ravel())
             except (TypeError, ValueError, LookupError):
-                return f"the object put out {harmless(repr(output))[:60]}, which the formula cannot."
+                return f"the object put out {escape_control_chars(repr(output))[:60]}, which the formula cannot."
             if not np.isfinite(rows[-1]).all() or rows[-1].shape != rows[0].shape:
-                return f"the object put out {harmless(repr(output))[:60]}, which the formula cannot."
+                return f"the object put out {escape_control_chars(repr(output))[:60]}, which the formula cannot."
     return np.stack(rows)
 
 
@@ -239,7 +243,7 @@ def undisturbed() -> Iterator[None]:
         np.random.set_state(numpy_state)
 
 
-def _features(outputs: Numbers, trial: Trial, additive: bool) -> dict[str, Numbers]:
+def _features(outputs: Numbers, trial: ConfirmingTrial, additive: bool) -> dict[str, Numbers]:
     """What is compared of the outputs: single numbers or all noise together, sums, and changes between runs."""
     width = outputs.shape[1]
     answer = as_vector(trial.answer)
@@ -257,21 +261,27 @@ def _features(outputs: Numbers, trial: Trial, additive: bool) -> dict[str, Numbe
     return found | {"the change between two runs": (outputs[1:even:2] - outputs[0:even:2]).sum(axis=1)}
 
 
-def _events(name: str, values: Numbers, trial: Trial) -> list[Event]:
+def _events(name: str, values: Numbers, trial: ConfirmingTrial) -> list[ConfirmingEvent]:
     """Single values if there are few, otherwise quantiles; and being what it is without noise."""
     distinct = np.unique(values)
     if len(distinct) <= FEW:
         among = tuple(float(value) for value in distinct)
-        return [*(Event(name, "equals", value) for value in among), Event(name, "other", among=among)]
-    found = [Event(name, "most", float(np.quantile(values, q))) for q in QUANTILES]
+        return [
+            *(ConfirmingEvent(name, "equals", value) for value in among),
+            ConfirmingEvent(name, "other", among=among),
+        ]
+    found = [ConfirmingEvent(name, "most", float(np.quantile(values, q))) for q in QUANTILES]
     if name == "the sum of the outputs":
         return found
     still = float(as_vector(trial.answer)[0]) if name == "the output" else 0.0
-    return [*found, Event(name, "equals", still)]
+    return [*found, ConfirmingEvent(name, "equals", still)]
 
 
 def _difference(
-    events: Sequence[Event], features: dict[str, Numbers], expected: dict[Event, tuple[int, int]], parts: int
+    events: Sequence[ConfirmingEvent],
+    features: dict[str, Numbers],
+    expected: dict[ConfirmingEvent, tuple[int, int]],
+    parts: int,
 ) -> str | None:
     """The event whose probabilities differ most clearly, as a sentence; None if none does."""
     level = ALPHA / (4 * len(events) * parts)  # two ends of two intervals for each event

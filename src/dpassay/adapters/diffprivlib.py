@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.adapters.base import Adapted, Reading, attributes, is_own, shown
-from dpassay.adapters.confirming import MANY, Confirmation, Numbers, Trial, by_runs
+from dpassay.adapters.base import FormulaReading, ReadObject, attributes, is_own, shown
+from dpassay.adapters.confirming import MANY, Confirmation, ConfirmingTrial, Numbers, by_runs
 from dpassay.core.guarantee import make_guarantee
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
@@ -25,7 +25,7 @@ from dpassay.evidence.verdict import Verdict
 WHOLE = ("Geometric", "GeometricTruncated", "GeometricFolded", "GaussianDiscrete")
 
 
-def read(thing: Any) -> Adapted | None:
+def read(thing: Any) -> ReadObject | None:
     """A mechanism or a model as a claim; None for the library's other objects."""
     bases = {base.__name__ for base in type(thing).__mro__}
     if "DiffprivlibMixin" in bases:
@@ -36,7 +36,7 @@ def read(thing: Any) -> Adapted | None:
     epsilon, delta, randomise = attributes(thing, "epsilon", "delta", "randomise")
     pairs, chooses = _pairs(thing, kind), hasattr(thing, "utility")
     pipeline = _formula(thing, kind, shown(epsilon), shown(delta)) if is_own(thing, "diffprivlib") else None
-    return Adapted(
+    return ReadObject(
         f"diffprivlib's {kind}",
         make_guarantee(shown(epsilon), shown(delta)),
         pipeline,
@@ -49,14 +49,14 @@ def read(thing: Any) -> Adapted | None:
     )
 
 
-def _reading(thing: Any, kind: str) -> Reading:
+def _reading(thing: Any, kind: str) -> FormulaReading:
     if kind == "Binary":
         values = [thing.value0, thing.value1]
-        return Reading(values.index, values.index, runs=MANY)
+        return FormulaReading(values.index, values.index, runs=MANY)
     if kind.endswith("Truncated") and _is_half_open(thing):
-        return Reading(finish=lambda values: np.clip(values, thing.lower, thing.upper), runs=MANY)
+        return FormulaReading(finish=lambda values: np.clip(values, thing.lower, thing.upper), runs=MANY)
     folds = kind.endswith("Folded")
-    return Reading(finish=_folded(thing.lower, thing.upper) if folds else None, runs=MANY)
+    return FormulaReading(finish=_folded(thing.lower, thing.upper) if folds else None, runs=MANY)
 
 
 def _is_half_open(thing: Any) -> bool:
@@ -84,11 +84,11 @@ def _reflected(values: Numbers, low: float, high: float) -> Numbers:
 def _chosen(thing: Any, pipeline: str, verdict: Verdict) -> Confirmation:
     """A mechanism that chooses between candidates has its input within."""
     named = getattr(thing, "candidates", None) or list(range(len(thing.utility)))
-    trial = Trial(thing.utility, thing.utility)
+    trial = ConfirmingTrial(thing.utility, thing.utility)
     return by_runs(lambda _: thing.randomise(), pipeline, len(thing.utility), [trial], named.index, MANY)
 
 
-def _model(thing: Any) -> Adapted:
+def _model(thing: Any) -> ReadObject:
     """A data set is X, or a pair (X, y); two of them are neighbours if they differ in one row."""
     epsilon, get_params = attributes(thing, "epsilon", "get_params")
 
@@ -98,7 +98,7 @@ def _model(thing: Any) -> Adapted:
         return {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
 
     name = f"diffprivlib's {type(thing).__name__}"
-    return Adapted(name, make_guarantee(shown(epsilon), "0"), None, None, Neighbours("replace-record"), fitted)
+    return ReadObject(name, make_guarantee(shown(epsilon), "0"), None, None, Neighbours("replace-record"), fitted)
 
 
 def _formula(thing: Any, kind: str, epsilon: str, delta: str) -> str | None:

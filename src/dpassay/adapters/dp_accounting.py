@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from dpassay.adapters.base import Adapted, attributes, is_own, shown
+from dpassay.adapters.base import ReadObject, attributes, is_own, shown
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 
@@ -36,12 +36,12 @@ RELATIONS = {
 }
 
 
-def read(thing: Any) -> Adapted | None:
+def read(thing: Any) -> ReadObject | None:
     """An event as a claim; None for the library's other objects."""
     return _claim(thing) if any(base.__name__ == "DpEvent" for base in type(thing).__mro__) else None
 
 
-def _claim(event: Any, neighbours: Neighbours | None = None) -> Adapted:
+def _claim(event: Any, neighbours: Neighbours | None = None) -> ReadObject:
     """An event as a claim between these neighbours."""
     step, times = _unrolled(event)
     kind = type(step).__name__
@@ -56,7 +56,7 @@ def _claim(event: Any, neighbours: Neighbours | None = None) -> Adapted:
     accountant = "PLDAccountant"
     if kind in ("SampledWithoutReplacementDpEvent", "SingleEpochTreeAggregationDpEvent"):
         accountant = "RdpAccountant"
-    return Adapted(
+    return ReadObject(
         f"dp-accounting's {type(event).__name__}",
         pipeline=stages if times == 1 else f"{stages} | times({times})",
         dim=None if relation[0] == "any" else 1,

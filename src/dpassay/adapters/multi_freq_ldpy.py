@@ -9,7 +9,7 @@ import math
 from functools import partial
 from typing import Any
 
-from dpassay.adapters.base import Adapted, Reading, shown
+from dpassay.adapters.base import FormulaReading, ReadObject, shown
 from dpassay.adapters.confirming import MANY
 from dpassay.adapters.pure_ldp import bits
 from dpassay.core.guarantee import PureDP
@@ -17,7 +17,7 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 
 
-def read(thing: Any) -> Adapted | None:
+def read(thing: Any) -> ReadObject | None:
     """A client with its arguments as a claim; None for the library's other functions."""
     function = thing.func if isinstance(thing, partial) else thing
     name = str(getattr(function, "__name__", ""))
@@ -32,14 +32,14 @@ def read(thing: Any) -> Adapted | None:
             f"functools.partial({name}, k=4, epsilon=1.0), or lst_k=[4, 2], d=2 and epsilon for several attributes"
         )
     many = len(given["lst_k"]) if "lst_k" in given else 0
-    return Adapted(
+    return ReadObject(
         f"multi-freq-ldpy's {name}",
         PureDP(shown(stated)),
         None if many else _formula(name, given),
         neighbours=Neighbours("any"),
         mechanism=lambda x: thing(x),
         pairs=(([0] * many, [1] * many),) if many else ((0, 1),),
-        reading=Reading(runs=MANY),
+        reading=FormulaReading(runs=MANY),
     )
 
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.adapters.base import Adapted, Reading, attributes, shown
-from dpassay.adapters.confirming import Confirmation, Trial, by_runs
+from dpassay.adapters.base import FormulaReading, ReadObject, attributes, shown
+from dpassay.adapters.confirming import Confirmation, ConfirmingTrial, by_runs
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import number
 from dpassay.errors import InputError, in_one_line
@@ -37,7 +37,7 @@ CLOSE = 1 + 1e-4  # relative: gradients are computed with single precision
 FLAT = ("DPOptimizer", "DistributedDPOptimizer", "DPOptimizerFastGradientClipping")
 
 
-def read(thing: Any) -> Adapted | None:
+def read(thing: Any) -> ReadObject | None:
     """An engine, an accountant or an optimizer as a claim; None for the library's other objects."""
     names = [base.__name__ for base in type(thing).__mro__]
     if "PrivacyEngine" in names:
@@ -52,7 +52,7 @@ def read(thing: Any) -> Adapted | None:
     return None
 
 
-def step(model: Any, optimizer: Any, loss: Callable[..., Any], batch: tuple[Any, Any]) -> Adapted:
+def step(model: Any, optimizer: Any, loss: Callable[..., Any], batch: tuple[Any, Any]) -> ReadObject:
     """One private step on a batch of inputs and targets, to be traced or run, against the same without one example.
 
     The output is the gradient that the optimizer has clipped and noised; neither the model nor the accountant is
@@ -74,7 +74,7 @@ def step(model: Any, optimizer: Any, loss: Callable[..., Any], batch: tuple[Any,
     if not noise > 0:
         raise InputError(f"a noise multiplier of {noise} means no noise: no finite epsilon holds")
     flat = kind in FLAT
-    return Adapted(
+    return ReadObject(
         f"Opacus' {kind}, one step",
         pipeline=f"query(l2, {shown(norm)}) | gaussian({shown(noise)}*{shown(norm)})" if flat else None,
         dim=sum(parameter.numel() for parameter in optimizer.params) if flat else None,
@@ -83,11 +83,11 @@ def step(model: Any, optimizer: Any, loss: Callable[..., Any], batch: tuple[Any,
         pairs=tuple((batch, _without(batch, at)) for at in range(min(4, len(inputs)))),
         epsilon_at=lambda delta: PrivacyLoss.of_shifts(Gaussian(noise), [(number(1), 1)]).epsilon(delta).upper,
         by=f"the noise multiplier {shown(noise)}, for one step without sampling",
-        reading=_reading(model, optimizer, loss, float(norm)) if flat else Reading(),
+        reading=_reading(model, optimizer, loss, float(norm)) if flat else FormulaReading(),
     )
 
 
-def _reading(model: Any, optimizer: Any, loss: Callable[..., Any], norm: float) -> Reading:
+def _reading(model: Any, optimizer: Any, loss: Callable[..., Any], norm: float) -> FormulaReading:
     """The answer is the gradient that the optimizer clips and sums up without noise."""
 
     def numbers(output: list[Any]) -> Any:
@@ -105,7 +105,7 @@ def _reading(model: Any, optimizer: Any, loss: Callable[..., Any], norm: float) 
         far = float(np.linalg.norm(x - y))
         return f"the clipped gradients are {far:g} apart, where the norm is {norm:g}" if far > norm * CLOSE else ""
 
-    return Reading(answer, numbers, too_far=too_far)
+    return FormulaReading(answer, numbers, too_far=too_far)
 
 
 def _numbers(tensors: list[Any]) -> Any:
@@ -133,7 +133,7 @@ def _confirmed(optimizer: Any, norm: float, verdict: Verdict) -> Confirmation:
         with torch.random.fork_rng(), torch.no_grad():
             if type(optimizer).__name__ == "DPOptimizer" and (wrong := _unclipped(optimizer, norm)):
                 return Confirmation(False, wrong)
-            return by_runs(noise, f"query(l2, 1) | {recorded}", size, [Trial("no gradient", [0.0] * size)])
+            return by_runs(noise, f"query(l2, 1) | {recorded}", size, [ConfirmingTrial("no gradient", [0.0] * size)])
     except Exception as error:  # of the optimizer
         return Confirmation(False, f"The optimizer raised {in_one_line(type(error).__name__, str(error))[:200]}.")
     finally:
@@ -176,7 +176,7 @@ def _noisy_gradient(model: Any, optimizer: Any, loss: Callable[..., Any], batch:
 
 def _claim(
     accountant: Any, name: str, norm: float, confirm: Callable[[Verdict], Confirmation] | None = None
-) -> Adapted:
+) -> ReadObject:
     """The recorded steps; without an optimizer the norm is 1, and only its ratio to the noise matters."""
     history = attributes(accountant, "history")[0]
     if not history:
@@ -194,7 +194,7 @@ def _claim(
             f"dpassay.compose({', '.join(repr(_pipeline(*kind, count)) for kind, count in steps.items())}, delta=...)"
         )
     ((noise, rate), count) = steps.popitem()
-    return Adapted(
+    return ReadObject(
         f"Opacus' {name}",
         pipeline=_pipeline(noise, rate, count, norm),
         dim=1,

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.adapters.base import Adapted, Reading, exact
+from dpassay.adapters.base import FormulaReading, ReadObject, exact
 from dpassay.core.guarantee import ZCDP, ApproxDP, Guarantee, PureDP
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
@@ -43,7 +43,7 @@ NORMS = {"AbsoluteDistance": "l1", "L1Distance": "l1", "L2Distance": "l2", "LInf
 SAMPLES: dict[str, tuple[Any, Any]] = {"bool": (False, True), "String": ("a", "b")}
 
 
-def read(thing: Any) -> Adapted | None:
+def read(thing: Any) -> ReadObject | None:
     """A measurement as a claim; None for OpenDP's other objects."""
     kind = type(thing).__name__
     if kind == "Transformation":
@@ -53,7 +53,7 @@ def read(thing: Any) -> Adapted | None:
     return at(thing) if kind == "Measurement" else None
 
 
-def at(measurement: Any, d_in: Any = None) -> Adapted:
+def at(measurement: Any, d_in: Any = None) -> ReadObject:
     """A measurement as a claim about inputs at this distance in its own metric; by default about neighbours."""
     metric, size = _name(measurement.input_metric), _size(measurement.input_domain)
     if d_in is None:
@@ -72,7 +72,7 @@ def at(measurement: Any, d_in: Any = None) -> Adapted:
     name = f"OpenDP's {_function(measurement) or 'measurement'}"
     if guarantee is None and epsilon_at is None:
         name += f" (map({d_in}) is infinite)"
-    return Adapted(
+    return ReadObject(
         f"{name}, before its post-processing" if _is_processed(measurement) else name,
         guarantee,
         pipeline,
@@ -82,7 +82,7 @@ def at(measurement: Any, d_in: Any = None) -> Adapted:
         _pairs(measurement, metric, d_in),
         epsilon_at,
         by=f"{name}, its map({d_in}) in {measurement.output_measure}",
-        reading=Reading() if pipeline is None else _reading(measurement, d_in),
+        reading=FormulaReading() if pipeline is None else _reading(measurement, d_in),
     )
 
 
@@ -180,7 +180,7 @@ def _formula(measurement: Any, d_in: Any) -> tuple[str | None, int | None]:
     return _on_grid(noise, given["scale"], metric, d_in, grid, dim, rounded=grid != least)
 
 
-def _reading(measurement: Any, d_in: Any) -> Reading:
+def _reading(measurement: Any, d_in: Any) -> FormulaReading:
     """How runs are compared with the formula: the answers are the transformation's own, of which it takes any two.
 
     What is run is the measurement itself, without a post-processing function.
@@ -213,12 +213,12 @@ def _reading(measurement: Any, d_in: Any) -> Reading:
         )
     if "prob" in given:
         values = list(given.get("categories", (False, True)))
-        return Reading(values.index, values.index, run=measurement)
+        return FormulaReading(values.index, values.index, run=measurement)
     grid = None if _noise(function, given) in ("laplace", "gaussian") else 0
     return _of_noise(measurement, d_in, given.get("k") if grid is None else 0)
 
 
-def _of_noise(measurement: Any, d_in: Any, grid: int | None) -> Reading:
+def _of_noise(measurement: Any, d_in: Any, grid: int | None) -> FormulaReading:
     """For noise on multiples of 2^grid, to which answers are rounded, halves up."""
     order = {"l1": 1, "l2": 2, "linf": np.inf}.get(NORMS.get(_name(measurement.input_metric), ""))
 
@@ -230,8 +230,8 @@ def _of_noise(measurement: Any, d_in: Any, grid: int | None) -> Reading:
         return f"the answers are {far:g} apart, where the map allows {allowed:g}" if far > allowed * CLOSE else ""
 
     if not grid:
-        return Reading(run=measurement, too_far=too_far)
-    return Reading(
+        return FormulaReading(run=measurement, too_far=too_far)
+    return FormulaReading(
         lambda x: math.floor(Fraction(x) / Fraction(2) ** grid + Fraction(1, 2)),
         lambda output: np.asarray(output, dtype=float) / 2.0**grid,
         run=measurement,

@@ -9,7 +9,7 @@ import math
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from dpassay.adapters.base import Adapted, Reading, attributes, is_own, shown
+from dpassay.adapters.base import FormulaReading, ReadObject, attributes, is_own, shown
 from dpassay.adapters.confirming import MANY
 from dpassay.core.guarantee import PureDP
 from dpassay.core.neighbours import Neighbours
@@ -19,7 +19,7 @@ MENDED = (1, 2, 0)  # the first version whose unary encoding has the stated prob
 NEAR = 1e-9  # a probability this close to its formula is taken for it: the last bits of a double are not a claim
 
 
-def read(thing: Any) -> Adapted | None:
+def read(thing: Any) -> ReadObject | None:
     """A client as a claim; None for servers and the library's other objects."""
     if not any(base.__name__ == "FreqOracleClient" for base in type(thing).__mro__):
         return None
@@ -29,14 +29,14 @@ def read(thing: Any) -> Adapted | None:
         raise InputError(
             f"{name} has no epsilon: audit the function lambda x: client.privatise(x), and state the epsilon"
         )
-    return Adapted(
+    return ReadObject(
         name,
         PureDP(shown(epsilon)),
         _formula(thing, shown(epsilon)) if is_own(thing, "pure_ldp") else None,
         neighbours=Neighbours("any"),
         mechanism=lambda x: privatise(x),
         pairs=_pairs(thing),
-        reading=Reading(answer=lambda x: thing.index_mapper(x), runs=MANY),
+        reading=FormulaReading(answer=lambda x: thing.index_mapper(x), runs=MANY),
     )
 
 

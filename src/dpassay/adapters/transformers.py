@@ -17,7 +17,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from dpassay.adapters.base import Adapted
+from dpassay.adapters.base import ReadObject
 from dpassay.adapters.confirming import Confirmation
 from dpassay.adapters.generation import (
     Formula,
@@ -151,7 +151,7 @@ class _Drawing:
         return f", whose {names[0]} can leave a single token" if names else ""
 
 
-def read(thing: Any) -> Adapted | None:
+def read(thing: Any) -> ReadObject | None:
     """How generation draws its tokens, as a pipeline; None for the library's other objects."""
     drawing, name = _Drawing(), type(thing).__name__
     if name == "LogitsProcessorList":
@@ -178,9 +178,9 @@ def read(thing: Any) -> Adapted | None:
 
 def _adapted(
     drawing: _Drawing, name: str, tokens: int, confirm: Callable[[Verdict], Confirmation] | None = None
-) -> Adapted:
+) -> ReadObject:
     stages = drawing.pipeline
-    return Adapted(
+    return ReadObject(
         f"transformers' {name}{drawing.remark}",
         pipeline=stages if tokens == 1 else f"{stages} | times({tokens})",
         dim=drawing.tokens,

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpassay.audit.outputs.outputs import Array, Outputs, part
 from dpassay.audit.testing.decision_rule import DecisionRule, rounded
-from dpassay.errors import harmless
+from dpassay.errors import escape_control_chars
 from dpassay.evidence.sampled import Example
 from dpassay.pipeline.mechanism import Failure
 from dpassay.values import dataclass
@@ -105,7 +105,7 @@ def _text(row: Any) -> str:
             words = repr(_plain(row))
         except Exception:  # its repr fails
             words = f"a {type(row).__name__}"
-    return harmless(words[:MOST_CHARACTERS].replace("\n", " "))
+    return escape_control_chars(words[:MOST_CHARACTERS].replace("\n", " "))
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 
 from dpassay.adapters import adapted
-from dpassay.adapters.base import Adapted
+from dpassay.adapters.base import ReadObject
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
 from dpassay.audit.inputs.candidate_pairs import input_sets, shown
 from dpassay.audit.inputs.hostile_inputs import hostile_pairs
@@ -29,7 +29,7 @@ from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)
-class Question:
+class ResolvedAudit:
     """The question of an audit with everything resolved, and the options it was asked with."""
 
     mechanism: Mechanism
@@ -76,7 +76,7 @@ class Question:
         )
 
 
-def resolve(subject: Any, options: AuditOptions) -> tuple[Question, str]:
+def resolve(subject: Any, options: AuditOptions) -> tuple[ResolvedAudit, str]:
     """The question posed by a subject and some options, and a note if another device has to be used."""
     known, asked = adapted(subject), options
     subject, options = _adapted(known, subject, options)
@@ -111,7 +111,7 @@ def resolve(subject: Any, options: AuditOptions) -> tuple[Question, str]:
     hostile = _hostile(mechanism, sets, neighbours, options.seed) if options.hostile else []
     stated = options.neighbours is not None or options.text is not None or (claim is not None and claim.neighbours)
     sets, outside = (sets + hostile, ()) if stated else (sets, tuple(hostile))
-    return Question(mechanism, name, source, guarantee, neighbours, sets, region, options, outside), note
+    return ResolvedAudit(mechanism, name, source, guarantee, neighbours, sets, region, options, outside), note
 
 
 def _hostile(
@@ -134,7 +134,7 @@ def _hostile(
     return found
 
 
-def _adapted(known: Adapted | None, subject: Any, options: AuditOptions) -> tuple[Any, AuditOptions]:
+def _adapted(known: ReadObject | None, subject: Any, options: AuditOptions) -> tuple[Any, AuditOptions]:
     """What to run for a library's object, and the options with what the object states itself; others unchanged."""
     if known is None:
         return subject, options

@@ -21,15 +21,23 @@ from dpassay.audit.mechanisms.python_objects import answers
 from dpassay.audit.mechanisms.targets import one_at_a_time
 from dpassay.audit.options import AuditOptions, show_options
 from dpassay.audit.remote.timing import OutOfTime, check_time, time_budget
-from dpassay.audit.resolved import Question, resolve
+from dpassay.audit.resolved import ResolvedAudit, resolve
 from dpassay.audit.storage.saving import AuditFile, AuditState
 from dpassay.audit.testing import float_artifacts
-from dpassay.audit.testing.experiment import COMPARE, Game, GameResult, against_distribution, bound, rejected, stream
+from dpassay.audit.testing.experiment import (
+    COMPARE,
+    GameResult,
+    GameState,
+    against_distribution,
+    bound,
+    rejected,
+    stream,
+)
 from dpassay.audit.testing.inference import AlphaBudget
 from dpassay.audit.testing.sequential import ALONE, MOST_ALONE, Outcomes, TaskRunner, anytime, fixed, in_this_process
 from dpassay.audit.testing.training import only_none
 from dpassay.audit.verdict import conclude, is_refuted
-from dpassay.errors import ONLY_NONE, InputError, MechanismError, harmless
+from dpassay.errors import ONLY_NONE, InputError, MechanismError, escape_control_chars
 from dpassay.evidence.verdict import Verdict
 
 DISTRIBUTION_SHARE, ARTIFACTS_SHARE, BATCHES_SHARE, OUTSIDE_SHARE = 0.1, 0.01, 0.05, 0.1  # of the error probability
@@ -87,7 +95,7 @@ class _Audit:
     """One audit in progress: its phases, in order, on one state."""
 
     def __init__(
-        self, question: Question, note: str, run_tasks: TaskRunner, workers: Callable[[], str] | None = None
+        self, question: ResolvedAudit, note: str, run_tasks: TaskRunner, workers: Callable[[], str] | None = None
     ) -> None:
         self.outside_runs = int(OUTSIDE_RUNS * question.options.runs) if question.outside else 0
         options = replace(question.options, runs=question.options.runs - self.outside_runs)
@@ -98,7 +106,7 @@ class _Audit:
         alphas = self._shares()
         self.distribution_alpha, self.artifacts_alpha = alphas[DISTRIBUTION], alphas[ARTIFACTS]
         self.outside_alpha = alphas[OUTSIDE]
-        self.state = AuditState(alphas[GAME], alphas[BATCHES], Game(kept=[[] for _ in question.input_sets[0]]))
+        self.state = AuditState(alphas[GAME], alphas[BATCHES], GameState(kept=[[] for _ in question.input_sets[0]]))
         self.warnings = [said for said in (note, misnamed(question.mechanism)) if said]
         self.interrupted = self.out_of_time = False
         self.watch = Watch()
@@ -157,7 +165,7 @@ class _Audit:
             raise MechanismError(ONLY_NONE)
         # Problems that were recovered from.
         notes: list[str] = [*getattr(self.question.mechanism, "notes", list)(), *self.watch.notes()]
-        warnings = (*self.warnings, *(harmless(note[:1].upper() + note[1:]) for note in notes))
+        warnings = (*self.warnings, *(escape_control_chars(note[:1].upper() + note[1:]) for note in notes))
         result = conclude(self.question, self.state, self.budget, self.interrupted, warnings)
         unfinished = self.interrupted or (self.out_of_time and result.word == "open")
         self.file.save(self.state, "unfinished" if unfinished else result.word)

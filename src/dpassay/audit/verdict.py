@@ -5,7 +5,7 @@ import math
 from dpassay.audit.mechanisms.batches import IN_BATCHES, SAID
 from dpassay.audit.mechanisms.targets import describe
 from dpassay.audit.outputs.keys import distinct
-from dpassay.audit.resolved import Question
+from dpassay.audit.resolved import ResolvedAudit
 from dpassay.audit.storage.saving import AuditState
 from dpassay.audit.testing.experiment import bound, rejected
 from dpassay.audit.testing.inference import (
@@ -26,13 +26,13 @@ ENOUGH_RUNS = 16  # of an input, that show whether its output changes
 PROVES_NOTHING = "Open, which proves nothing:"
 
 
-def is_refuted(question: Question, state: AuditState) -> bool:
+def is_refuted(question: ResolvedAudit, state: AuditState) -> bool:
     """Whether the main game rejects the claim."""
     return rejected(state.game, question.hypothesis, state.alpha, question.options.fixed)
 
 
 def conclude(
-    question: Question, state: AuditState, budget: AlphaBudget, interrupted: bool, warnings: tuple[str, ...]
+    question: ResolvedAudit, state: AuditState, budget: AlphaBudget, interrupted: bool, warnings: tuple[str, ...]
 ) -> Verdict:
     """Refuted if the game rejects the claim, otherwise Open: samples prove no claim."""
     guarantee, refuted = question.guarantee, is_refuted(question, state)
@@ -71,7 +71,7 @@ def conclude(
     )
 
 
-def _about_batches(question: Question, state: AuditState, refuted: bool) -> list[str]:
+def _about_batches(question: ResolvedAudit, state: AuditState, refuted: bool) -> list[str]:
     """A description of what is wrong with the rows of one batch."""
     found = [SAID[state.game.batches]] if state.game.batches else []
     screening = [one.counts for one in state.game.rounds if one.screening]
@@ -92,7 +92,7 @@ def _same_every_run(state: AuditState) -> list[str]:
     ]
 
 
-def _bounds(question: Question, state: AuditState, refuted: bool, source: str) -> tuple[float, Interval | None]:
+def _bounds(question: ResolvedAudit, state: AuditState, refuted: bool, source: str) -> tuple[float, Interval | None]:
     """The lower bounds on ε and, if a δ is claimed, on δ. They are consistent with the verdict: one joint statement."""
     guarantee, best, game = question.guarantee, max if refuted else min, state.game
     # At δ > 0 there are two bounds, on ε and on δ, and each may be wrong: each gets half of α.
@@ -111,7 +111,7 @@ def _bounds(question: Question, state: AuditState, refuted: bool, source: str) -
     return lower, Interval(best(floor, guarantee.delta), 1.0, source, "nothing")
 
 
-def _theorems(question: Question) -> tuple[Theorem, ...]:
+def _theorems(question: ResolvedAudit) -> tuple[Theorem, ...]:
     used = [Theorem.GUESSING_GAME, *([Theorem.CANDIDATES] if question.many else [])]
     if question.guarantee.delta and not question.many:
         used.append(Theorem.BETTING)
@@ -127,7 +127,7 @@ def _after(state: AuditState) -> str:
     return f"; the claim was refuted after {state.refuted_after:,} runs, and the others tighten the lower bound"
 
 
-def _why_refuted(question: Question, state: AuditState, lower: float) -> str:
+def _why_refuted(question: ResolvedAudit, state: AuditState, lower: float) -> str:
     guarantee, inputs = question.guarantee, len(question.input_sets[0])
     counts = state.game.best(question.hypothesis).counts
     right, guesses = counts.right, counts.right + counts.wrong
@@ -144,7 +144,7 @@ def _why_refuted(question: Question, state: AuditState, lower: float) -> str:
     return f"{seen} where {guarantee} allows at most {allowed:.1%}, so epsilon is {more}; under the claim {chance}"
 
 
-def _why_open(question: Question, state: AuditState, lower: float, interrupted: bool) -> str:
+def _why_open(question: ResolvedAudit, state: AuditState, lower: float, interrupted: bool) -> str:
     guarantee, options, spent = question.guarantee, question.options, f"{state.spent:,} runs"
     if interrupted:
         how = "only a saved audit can be resumed" if options.save is None else f"resume it from {options.save}"

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dpassay.audit.examples import examples, shown_apart
 from dpassay.audit.inputs.candidate_pairs import shown
 from dpassay.audit.outputs.outputs import Outputs, part
-from dpassay.audit.resolved import Question
+from dpassay.audit.resolved import ResolvedAudit
 from dpassay.audit.storage.saving import AuditState
 from dpassay.audit.testing.decision_rule import DecisionRule
 from dpassay.audit.testing.experiment import SHOWN, GameResult, bound
 from dpassay.core.guarantee import Guarantee
-from dpassay.errors import harmless
+from dpassay.errors import escape_control_chars
 from dpassay.evidence.sampled import Example, SampledWitness
 
 INPUTS = ("first", "second")
@@ -20,7 +20,7 @@ NO_EVENT = "none: no learnt rule distinguishes these inputs"
 SHRUNK = "the smallest that was found to refute the claim too; event and counts below are its own"
 
 
-def witness_of(question: Question, state: AuditState) -> SampledWitness | None:
+def witness_of(question: ResolvedAudit, state: AuditState) -> SampledWitness | None:
     """The witness of an audit: its smallest pair, and the rule with the most evidence against the claim."""
     if state.inputs is None or state.game.rule is None:
         return None
@@ -64,7 +64,7 @@ def _for_the_reader(
         features = rule.distinguisher.weightiest([part(one, 0, SHOWN) for one in outputs])
     except Exception:  # an output may be anything, and describing it must not cost the verdict
         return (), None, ()
-    return some, failure, tuple(harmless(feature).replace("\n", " ") for feature in features)
+    return some, failure, tuple(escape_control_chars(feature).replace("\n", " ") for feature in features)
 
 
 def witness_rows(witness: SampledWitness, guarantee: Guarantee) -> list[tuple[str, str]]:

@@ -20,7 +20,7 @@ from dpassay.exact.analysis import analyse
 from dpassay.exact.calibrate import classic_gaussian_sigma
 from dpassay.exact.dataflow.sampling import Steps
 from dpassay.exact.explanation import explain
-from dpassay.exact.guarantees.true_parameter import Other, measure, repairs
+from dpassay.exact.guarantees.true_parameter import NonEpsilonGuarantee, measure, repairs
 from dpassay.exact.profiles.bounds import DropoutBound, ProfileBound, PureBound
 from dpassay.exact.profiles.profile import PrivacyProfile
 from dpassay.exact.repair import find_repairs
@@ -33,7 +33,7 @@ from dpassay.pipeline.stages.query import Query
 # Values of δ, besides 0, at which the guarantee that does hold is stated.
 DELTAS = ("1e-9", "1e-6", "1e-3")
 CLOSE = number("0.03")  # the relative width of an interval of ε that is narrow enough, unless more is asked for
-MUCH = 0.01  # expected number of leaked people from which a delta is too large
+MAX_EXPECTED_LEAKS = 0.01  # expected number of leaked people from which a delta is too large
 
 
 def judge(
@@ -67,7 +67,7 @@ def judge(
     )
 
 
-def _judge_other(claim: Claim, judged: JudgedClaim, profile: PrivacyProfile, guarantee: Other) -> Verdict:
+def _judge_other(claim: Claim, judged: JudgedClaim, profile: PrivacyProfile, guarantee: NonEpsilonGuarantee) -> Verdict:
     """The verdict on a guarantee that is not stated by ε and δ; it also reports which ε hold at some δ."""
     pipeline, neighbours = judged.mechanism, judged.neighbours
     found = measure(pipeline, neighbours, profile, guarantee)
@@ -115,10 +115,10 @@ def _decide(
     )
 
 
-def glance(claim: Claim) -> tuple[str, Interval, float]:
+def quick_check(claim: Claim) -> tuple[str, Interval, float]:
     """A quick check: the verdict as a word, the true value of what is claimed, and the δ that every finite ε needs.
 
-    >>> word, epsilon, floor = glance(Claim("mine", "clip(l2, 1) | laplace(2/eps)", epsilon=1, dim=4))
+    >>> word, epsilon, floor = quick_check(Claim("mine", "clip(l2, 1) | laplace(2/eps)", epsilon=1, dim=4))
     >>> word, str(epsilon), floor
     ('refuted', '2', 0.0)
     """
@@ -162,7 +162,7 @@ def _chosen(profile: PrivacyProfile, guarantee: EpsilonDelta) -> tuple[ProfileBo
 def _sources(profile: PrivacyProfile, guarantee: EpsilonDelta) -> tuple[str, str]:
     lower, upper = _chosen(profile, guarantee)
     if lower is None:
-        known = profile.pure_from_tails is not None and isinstance(guarantee, PureDP)
+        known = profile.tail_lower_bound is not None and isinstance(guarantee, PureDP)
         return ("far-out outputs of a pair of neighbours" if known else "nothing"), upper.theorem.page
     return f"the exact loss of a pair of neighbours, {lower.theorem.page}", upper.theorem.page
 
@@ -210,7 +210,7 @@ def _warnings(pipeline: Pipeline, guarantee: EpsilonDelta, profile: PrivacyProfi
 def _caveats(claim: Claim, pipeline: Pipeline, guarantee: Guarantee, neighbours: Neighbours) -> tuple[str, ...]:
     """Caveats about the claim itself: its delta, its neighbours, and what else its authors did."""
     found = []
-    if claim.people and guarantee.delta * claim.people > MUCH:
+    if claim.people and guarantee.delta * claim.people > MAX_EXPECTED_LEAKS:
         somebody = -math.expm1(claim.people * math.log1p(-guarantee.delta))
         found.append(
             f"delta is not far below one over the number of people, 1/{claim.people:,}: a mechanism that publishes "

@@ -15,13 +15,20 @@ from typing import Annotated, NoReturn
 import typer
 
 from dpassay.cli.common import as_options
-from dpassay.cli.options import Program
-from dpassay.errors import CertificateError, DpassayError, ExpressionError, InputError, MechanismError, harmless
+from dpassay.cli.options import CommandGroups
+from dpassay.errors import (
+    CertificateError,
+    DpassayError,
+    ExpressionError,
+    InputError,
+    MechanismError,
+    escape_control_chars,
+)
 
 app = typer.Typer(
     name="dpassay",
     help="Is that epsilon real? Exact, re-checkable verdicts on differential-privacy claims.",
-    cls=Program,
+    cls=CommandGroups,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # rich costs 0.1 s, a third of what --help may take
@@ -89,7 +96,7 @@ def _fail(error: DpassayError, code: int) -> None:
         said = str(ExpressionError(as_options(error.message), error.text, error.position))
     else:
         said = as_options(str(error))
-    print(harmless(f"dpassay: {said}"), file=sys.stderr)
+    print(escape_control_chars(f"dpassay: {said}"), file=sys.stderr)
     raise SystemExit(code)
 
 

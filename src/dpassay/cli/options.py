@@ -155,7 +155,7 @@ class Commands(TyperGroup):
         return str(command.get_short_help_str(limit=1000))
 
 
-class Program(Commands):
+class CommandGroups(Commands):
     """All commands, in groups."""
 
     groups = GROUPS

@@ -23,7 +23,7 @@ WAITING = "no workers are left at {}: waiting {:g} seconds for one; Ctrl-C keeps
 LEFT = "all workers of the cluster at {0} have left: start some with 'dask worker {0}', and try again"
 
 
-class Repeated(Exception):
+class RepeatedTask(Exception):
     """Dask began a task again whose worker had died, although it may be begun only once."""
 
 
@@ -37,7 +37,7 @@ class Cluster(Ahead):
             from distributed import Client, KilledWorker
         except ImportError:
             raise InputError("a cluster needs Dask, which is not installed: pip install 'dpassay[cluster]'") from None
-        self.address, self.lost, self.counted = address, (KilledWorker, Repeated), (0, 0.0)
+        self.address, self.lost, self.counted = address, (KilledWorker, RepeatedTask), (0, 0.0)
         self.marked: set[str] = set()  # tasks that may be begun only once
         self.levels = {name: logging.getLogger(name).level for name in ("distributed", "distributed.client")}
         _set_levels(dict.fromkeys(self.levels, logging.CRITICAL))  # what matters is reported here instead
@@ -137,7 +137,7 @@ class Cluster(Ahead):
 
 
 def only_once(function: Callable[[Any], Any], item: Any) -> Any:
-    """The function's result, on a worker; `Repeated` if a worker began this task before, and died or lost the result.
+    """The result, on a worker; `RepeatedTask` if a worker began this task before, and died or lost the result.
 
     The scheduler remembers that the task was begun, before the function is called.
     """
@@ -145,7 +145,7 @@ def only_once(function: Callable[[Any], Any], item: Any) -> Any:
 
     begun = _begun(get_worker().get_current_task())
     if begun.is_set():
-        raise Repeated
+        raise RepeatedTask
     begun.set()
     return function(item)
 

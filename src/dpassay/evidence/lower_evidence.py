@@ -7,7 +7,7 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exactly, iv, maximum, middle, minimum, number
 from dpassay.core.theorems import Theorem
 from dpassay.evidence.upper_evidence import LEVELS, Data, enclosed, grids, of_sampled_laplace, point
-from dpassay.exact.dataflow.post_processing import Kept, kept_after
+from dpassay.exact.dataflow.post_processing import VisibleThresholds, kept_after
 from dpassay.exact.dataflow.propagated_pairs import sources
 from dpassay.exact.dataflow.sampled_pairs import AbsentBound, EventBound, SampledBound
 from dpassay.exact.dataflow.sampling import ShuffledBound
@@ -62,7 +62,7 @@ def lower_evidence(
             yield from _far_out(pipeline, position, profile.pair, kept, profile.theorems)
 
 
-def _kept(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Kept | None:
+def _kept(pipeline: Pipeline, position: int, neighbours: Neighbours) -> VisibleThresholds | None:
     """What the stages after a noise, and after noises added right after it, leave of it."""
     if position == len(pipeline.stages):
         return None
@@ -71,7 +71,7 @@ def _kept(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Kept | N
     return kept_after(pipeline, position, neighbours)
 
 
-def _any_threshold(kept: Kept | None) -> Data:
+def _any_threshold(kept: VisibleThresholds | None) -> Data:
     """Thresholds as far out as possible, or any."""
     if kept is None or kept.thresholds is None:
         return {}
@@ -80,7 +80,12 @@ def _any_threshold(kept: Kept | None) -> Data:
 
 
 def _of_candidate(
-    pipeline: Pipeline, position: int, candidate: Candidate, kept: Kept | None, epsilon: Number, delta: Number
+    pipeline: Pipeline,
+    position: int,
+    candidate: Candidate,
+    kept: VisibleThresholds | None,
+    epsilon: Number,
+    delta: Number,
 ) -> Iterator[Data]:
     bound = candidate.bound.bound if isinstance(candidate.bound, DropoutBound | AbsentBound) else candidate.bound
     if isinstance(candidate.bound, SampledBound):
@@ -114,7 +119,7 @@ def _best_offset(noise: Stage, gap: Number, epsilon: Number) -> Number:
     return epsilon * noise.noise.scale / 2 if isinstance(noise, Additive) and isinstance(noise.noise, Laplace) else ZERO
 
 
-def _at_best_threshold(pair: Pair, kept: Kept, noise: Stage, epsilon: Number) -> Pair:
+def _at_best_threshold(pair: Pair, kept: VisibleThresholds, noise: Stage, epsilon: Number) -> Pair:
     """A query's answers shifted so that the best threshold for an ε is visible."""
     if not kept.anywhere or kept.thresholds is None:
         return pair
@@ -124,7 +129,7 @@ def _at_best_threshold(pair: Pair, kept: Kept, noise: Stage, epsilon: Number) ->
     return Pair(tuple(replace(b, x=b.x + shift, y=b.x + shift if b.same else b.y + shift) for b in pair.blocks))
 
 
-def _thresholds(pair: Pair, kept: Kept, noise: Stage, epsilon: Number, bound: object) -> list[list[str]]:
+def _thresholds(pair: Pair, kept: VisibleThresholds, noise: Stage, epsilon: Number, bound: object) -> list[list[str]]:
     """For each block of a pair a threshold that distinguishes its two values well."""
     assert kept.thresholds is not None
     found = []
@@ -138,7 +143,7 @@ def _thresholds(pair: Pair, kept: Kept, noise: Stage, epsilon: Number, bound: ob
     return found
 
 
-def _certain(kept: Kept, threshold: Number) -> list[str]:
+def _certain(kept: VisibleThresholds, threshold: Number) -> list[str]:
     """A threshold that is certainly visible: between the limits any will do, and one at a limit is moved inwards."""
     told = kept.thresholds
     if told is None or _reached(kept, threshold):
@@ -149,13 +154,13 @@ def _certain(kept: Kept, threshold: Number) -> list[str]:
     return point(threshold + little if threshold.b <= told.low.b else threshold - little)
 
 
-def _reached(kept: Kept, threshold: Number) -> bool:
+def _reached(kept: VisibleThresholds, threshold: Number) -> bool:
     told = kept.thresholds
     return told is not None and bool(told.low.b <= threshold.a and threshold.b <= told.high.a)
 
 
 def _far_out(
-    pipeline: Pipeline, position: int, pair: Pair, kept: Kept | None, theorems: Sequence[Theorem]
+    pipeline: Pipeline, position: int, pair: Pair, kept: VisibleThresholds | None, theorems: Sequence[Theorem]
 ) -> Iterator[Data]:
     """ε at δ = 0 as outputs beyond the outermost thresholds show it."""
     looked_at: list[tuple[str, Data]] = []

@@ -13,7 +13,7 @@ from dpassay.evidence.upper_evidence import LEVELS, Data, enclosed, point, upper
 from dpassay.exact.guarantees.gdp import largest_mu_shown, points_below
 from dpassay.exact.guarantees.metric import near_pairs
 from dpassay.exact.guarantees.renyi import NEAREST_ORDER, largest_rate_shown, pair_losses, rate_orders
-from dpassay.exact.guarantees.true_parameter import Other
+from dpassay.exact.guarantees.true_parameter import NonEpsilonGuarantee
 from dpassay.exact.profiles.bounded_range import RangeBound
 from dpassay.exact.profiles.bounds import PairBound, ProfileBound
 from dpassay.exact.profiles.profile import PrivacyProfile
@@ -30,7 +30,7 @@ _LARGEST_LOSS: tuple[Data, ...] = (
 )
 
 
-def guarantee_data(guarantee: Other, value: Number | None = None) -> Data:
+def guarantee_data(guarantee: NonEpsilonGuarantee, value: Number | None = None) -> Data:
     """A guarantee, or the same kind with another value of its parameter."""
     data: Data = {"kind": guarantee.kind, "value": enclosed(guarantee.value if value is None else value)}
     if isinstance(guarantee, MetricDP):
@@ -41,7 +41,7 @@ def guarantee_data(guarantee: Other, value: Number | None = None) -> Data:
 
 
 def other_upper_evidence(
-    pipeline: Pipeline, profile: PrivacyProfile, guarantee: Other, value: Number
+    pipeline: Pipeline, profile: PrivacyProfile, guarantee: NonEpsilonGuarantee, value: Number
 ) -> Iterator[Data]:
     """Evidence that the parameter is at most a value, from each upper bound."""
     if isinstance(guarantee, MetricDP):
@@ -58,7 +58,7 @@ def other_upper_evidence(
                 yield {**found, "points": looked_at}
 
 
-def _points(bound: ProfileBound, guarantee: Other, value: Number) -> list[Any]:
+def _points(bound: ProfileBound, guarantee: NonEpsilonGuarantee, value: Number) -> list[Any]:
     """Orders for zCDP, values of ε for Gaussian DP."""
     if bound.pure.b == INFINITY or not bound.pure.a > 0:
         return []
@@ -72,7 +72,7 @@ def _points(bound: ProfileBound, guarantee: Other, value: Number) -> list[Any]:
 
 
 def other_lower_evidence(
-    pipeline: Pipeline, profile: PrivacyProfile, neighbours: Neighbours, guarantee: Other, value: Number
+    pipeline: Pipeline, profile: PrivacyProfile, neighbours: Neighbours, guarantee: NonEpsilonGuarantee, value: Number
 ) -> Iterator[Data]:
     """Pairs that may show that the parameter is at least a value, with their theorems."""
     if isinstance(guarantee, MetricDP):
@@ -92,7 +92,9 @@ def other_lower_evidence(
             yield {**found, **shown_at}
 
 
-def _shown_at(profile: PrivacyProfile, guarantee: Other, value: Number) -> Iterator[tuple[Data, Number, Number]]:
+def _shown_at(
+    profile: PrivacyProfile, guarantee: NonEpsilonGuarantee, value: Number
+) -> Iterator[tuple[Data, Number, Number]]:
     """The order, or the ε, at which pairs show most, with an ε and a δ at which grids should be precise."""
     if isinstance(guarantee, RenyiDP):
         yield {}, ZERO, ZERO

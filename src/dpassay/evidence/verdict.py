@@ -15,7 +15,7 @@ from dpassay.core.guarantee import Guarantee
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.theorems import Theorem
-from dpassay.errors import AmbiguousError, InputError, harmless
+from dpassay.errors import AmbiguousError, InputError, escape_control_chars
 from dpassay.evidence.sampled import SampledWitness
 from dpassay.pipeline.mechanism import is_pipeline
 from dpassay.values import dataclass
@@ -285,7 +285,7 @@ class Verdict:
 
     def __repr__(self) -> str:
         at = f" at delta {self.guarantee.delta:.6g}" if self.guarantee.delta else ""
-        what = harmless(f"{self.guarantee} for {self.subject}").replace("\n", " ")
+        what = escape_control_chars(f"{self.guarantee} for {self.subject}").replace("\n", " ")
         return f"<{type(self).__name__}: {what}, {self.guarantee.truth} {self.value}{at}>"
 
     def __str__(self) -> str:

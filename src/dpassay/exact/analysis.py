@@ -44,7 +44,7 @@ from dpassay.pipeline.regions import (
 from dpassay.pipeline.stages.base import NoiseStage, OutputRegion
 from dpassay.pipeline.stages.dropout import Dropout
 from dpassay.pipeline.stages.exponential import Choice, TopK
-from dpassay.pipeline.stages.noises.additive import Additive, loses
+from dpassay.pipeline.stages.noises.additive import Additive, may_drop_values
 from dpassay.pipeline.stages.noises.bounded_laplace import BoundedLaplace
 from dpassay.pipeline.stages.noises.directions import Direction
 from dpassay.pipeline.stages.noises.radial import Radial, in_dimension
@@ -154,14 +154,14 @@ def _sum_of_noises(pipeline: Pipeline, noises: list[Noise], neighbours: Neighbou
     kept = kept_after(pipeline, first, neighbours)
     tails = kept.thresholds is not None and (kept.thresholds.unlimited or kept.anywhere)
     known = tails and all(isinstance(n, Gaussian | Laplace) for n in noises)
-    if any(loses(noise) for noise in noises):
+    if any(may_drop_values(noise) for noise in noises):
         return profile
     if any(Theorem.UNBOUNDED in p.theorems for p in each):
         return replace(each[0], uppers=uppers)
     if not known:
         return profile
     pairs = [c.pair for p in each for c in p.candidates] + [p.pair for p in each if p.pair is not None]
-    return replace(profile, pure_from_tails=minimum(*(p.lower_pure for p in each)), pair=pairs[0] if pairs else None)
+    return replace(profile, tail_lower_bound=minimum(*(p.lower_pure for p in each)), pair=pairs[0] if pairs else None)
 
 
 def _behind_dropout(pipeline: Pipeline, neighbours: Neighbours, profile: PrivacyProfile) -> PrivacyProfile:
@@ -170,11 +170,11 @@ def _behind_dropout(pipeline: Pipeline, neighbours: Neighbours, profile: Privacy
         return profile
     candidates = tuple(replace(c, bound=DropoutBound(c.bound, mu)) for c in profile.candidates)
     uppers = tuple(DropoutBound(bound, mu) for bound in profile.uppers)
-    tails = profile.pure_from_tails
+    tails = profile.tail_lower_bound
     if tails is not None:
         tails = DropoutBound(PureBound(tails, Theorem.LAPLACE), mu).pure
     theorems = (*profile.theorems, Theorem.DROPOUT)
-    return replace(profile, candidates=candidates, uppers=uppers, pure_from_tails=tails, mu=mu, theorems=theorems)
+    return replace(profile, candidates=candidates, uppers=uppers, tail_lower_bound=tails, mu=mu, theorems=theorems)
 
 
 def dropped_share(pipeline: Pipeline, neighbours: Neighbours) -> Number:
@@ -223,7 +223,7 @@ def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Priv
     told = all(after.keeps == "all" or after.name == "round" for after in pipeline.stages[position + 1 :])
     # Outputs are integers, which rounding leaves unchanged, unless they were squashed before it.
     whole = told and kept.thresholds is not None and kept.thresholds.unlimited
-    return profile if whole else replace(profile, candidates=(), pure_from_tails=None, pair=None)
+    return profile if whole else replace(profile, candidates=(), tail_lower_bound=None, pair=None)
 
 
 def _tells_differences_alone(pipeline: Pipeline, region: Region) -> bool:

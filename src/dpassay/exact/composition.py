@@ -31,7 +31,7 @@ from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.profiles.bounded_range import RangeBound, loss_divergence
 from dpassay.exact.profiles.bounds import PairBound, ProfileBound, RenyiBound, renyi_epsilon
 from dpassay.exact.profiles.common_pairs import Part, composed, largest_epsilon, share_a_pair
-from dpassay.exact.profiles.profile import joined
+from dpassay.exact.profiles.profile import enclose
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.sampling import Subsample
@@ -193,7 +193,7 @@ def exact_epsilon(answers: Sequence[Answer], delta: Number) -> Number:
     else:
         known = [answer.loss.times(answer.count) for answer in answers if answer.part is None]
         lower = largest_epsilon(parts, known, delta)
-    return joined(lower, upper)
+    return enclose(lower, upper)
 
 
 def _renyi(answers: Sequence[Answer], total: PrivacyLoss, delta: Number) -> Number:

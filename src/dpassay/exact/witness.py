@@ -70,7 +70,7 @@ def find_witness(pipeline: Pipeline, profile: PrivacyProfile, guarantee: Epsilon
     """The strongest counterexample for a guarantee, with an event that violates it if one is known."""
     epsilon, delta = guarantee.exact_epsilon, guarantee.exact_delta
     candidate = profile.dominating_pure() if delta == 0 else profile.dominating_at(epsilon)
-    rare = delta == 0 and profile.pure_from_tails is not None  # what only outputs far out show
+    rare = delta == 0 and profile.tail_lower_bound is not None  # what only outputs far out show
     if candidate is None or (rare and profile.pair is not None and profile.data_sets is not None):
         return None if profile.pair is None else Witness(profile.pair, data_sets=profile.data_sets)
     if not Steps.of(pipeline).plain:

@@ -36,14 +36,14 @@ Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
-class Found:
+class PackageVerdict:
     """What is known about a mechanism: a verdict, an interval for ε, and what it rests on.
 
     `word` is refuted, proven (the formula read from the code satisfies the claim, and no runs refute it) or open.
 
-    >>> Found(word="refuted", lower=math.inf, upper=math.inf, evidence=["event"], reason="").shown
+    >>> PackageVerdict(word="refuted", lower=math.inf, upper=math.inf, evidence=["event"], reason="").shown
     '∞'
-    >>> Found(word="open", lower=0.25, upper=math.inf, evidence=["runs"], reason="").shown
+    >>> PackageVerdict(word="open", lower=0.25, upper=math.inf, evidence=["runs"], reason="").shown
     '≥ 0.25'
     """
 
@@ -79,7 +79,7 @@ class Found:
 
 def judge_released(
     record: Record, envs: Path, interpreter: str | None = None, progress: Progress | None = None
-) -> Found:
+) -> PackageVerdict:
     """Make the record's environment below a folder, if it has something to run, and judge it."""
     environment = Environment.of(record, envs)
     if record.subject and not record.not_run:
@@ -87,7 +87,7 @@ def judge_released(
     return judge(record, environment, progress)
 
 
-def judge(record: Record, environment: Environment, progress: Progress | None = None) -> Found:
+def judge(record: Record, environment: Environment, progress: Progress | None = None) -> PackageVerdict:
     """All evidence of a record, combined; its environment must exist if it is run."""
     found = [_by_formula(record)] if record.formula else []
     if record.chances:
@@ -117,13 +117,13 @@ def judge(record: Record, environment: Environment, progress: Progress | None = 
     )
 
 
-def _by_formula(record: Record) -> Found:
+def _by_formula(record: Record) -> PackageVerdict:
     """The law that the code draws from, judged exactly; a law that is only documented proves nothing."""
     verdict = check(record.formula, dim=record.dim, **_stated(record))
     if verdict.proven and not record.read_from_code:
         reason = "The law that its documentation names satisfies the claim; the code, which is compiled, was not read."
-        return Found("open", 0.0, math.inf, ["documentation"], reason)
-    return Found(verdict.word, verdict.value.lower, verdict.value.upper, ["formula"], verdict.reason)
+        return PackageVerdict("open", 0.0, math.inf, ["documentation"], reason)
+    return PackageVerdict(verdict.word, verdict.value.lower, verdict.value.upper, ["formula"], verdict.reason)
 
 
 def _stated(record: Record) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _stated(record: Record) -> dict[str, Any]:
     return record.statement
 
 
-def _by_chances(record: Record, chances: list[Any]) -> Found:
+def _by_chances(record: Record, chances: list[Any]) -> PackageVerdict:
     """An event whose probabilities are known: ε is at least the logarithm of (P - δ)/Q."""
     formulas = all(isinstance(one, int | str) for one in chances)
     often, seldom = (evaluate(str(one), {}) if formulas else number(one) for one in chances)
@@ -143,13 +143,13 @@ def _by_chances(record: Record, chances: list[Any]) -> Found:
     shown = " and ".join(f"{float(down(one)):.4g}" for one in (often, seldom))
     reason = f"{record.event}: its probabilities are {shown}"
     if not above.a > 0:
-        return Found("open", 0.0, math.inf, ["event"], reason)
+        return PackageVerdict("open", 0.0, math.inf, ["event"], reason)
     lower = math.inf if seldom == 0 else down(iv.log(above / seldom))
     if not formulas and math.isfinite(lower):
         lower = double_below(number(lower) - number(2 * ROUNDING))
     claimed = evaluate(str(record.epsilon), {})
     word = "refuted" if lower > float(claimed.b) else "open"
-    return Found(word, max(lower, 0.0), math.inf, ["event"], reason)
+    return PackageVerdict(word, max(lower, 0.0), math.inf, ["event"], reason)
 
 
 def subject_chances(command: str) -> list[float]:
@@ -167,18 +167,18 @@ def subject_chances(command: str) -> list[float]:
         line.close()
 
 
-def _by_runs(record: Record, subject: Program, progress: Progress | None) -> Found:
+def _by_runs(record: Record, subject: Program, progress: Progress | None) -> PackageVerdict:
     """An audit of the subject on the record's pair."""
     first, second = record.pair
     options = {"runs": record.runs, "alpha": ALPHA, "seed": SEED, "bits": False, "shrink": False}
     verdict = audit(subject, [(first, second)], progress=progress, **options, **record.statement)
     if verdict.interrupted:
         raise KeyboardInterrupt
-    found = Found(verdict.word, verdict.value.lower, math.inf, ["runs"], verdict.reason)
+    found = PackageVerdict(verdict.word, verdict.value.lower, math.inf, ["runs"], verdict.reason)
     return replace(found, runs=verdict.runs, alpha=ALPHA, seed=SEED)
 
 
-def recorded(path: Path = RECORDED) -> dict[str, Found]:
+def recorded(path: Path = RECORDED) -> dict[str, PackageVerdict]:
     """The findings, by the names of the records; empty if nothing has been recorded."""
     if not path.exists():
         return {}
@@ -191,7 +191,7 @@ def recorded(path: Path = RECORDED) -> dict[str, Found]:
         raise InputError(f"{path} cannot be read: {error}; write it with dpassay packages --run --record") from None
 
 
-def current(records: Mapping[str, Record], path: Path = RECORDED) -> dict[str, tuple[Record, Found | None]]:
+def current(records: Mapping[str, Record], path: Path = RECORDED) -> dict[str, tuple[Record, PackageVerdict | None]]:
     """Each record with its finding; with None if it has changed since, or was never run."""
     before = recorded(path)
     known = {name: before.get(name) for name in records}
@@ -201,16 +201,16 @@ def current(records: Mapping[str, Record], path: Path = RECORDED) -> dict[str, t
     }
 
 
-def _read(data: dict[str, Any]) -> Found:
-    return Found(**{**data, "lower": float(data["lower"]), "upper": float(data["upper"])})
+def _read(data: dict[str, Any]) -> PackageVerdict:
+    return PackageVerdict(**{**data, "lower": float(data["lower"]), "upper": float(data["upper"])})
 
 
-def as_json(found: Found) -> dict[str, Any]:
+def as_json(found: PackageVerdict) -> dict[str, Any]:
     """As data; infinities are the string "inf"."""
     return {**asdict(found), **{end: "inf" for end in ("lower", "upper") if math.isinf(getattr(found, end))}}
 
 
-def write_recorded(found: dict[str, Found], path: Path = RECORDED) -> None:
+def write_recorded(found: dict[str, PackageVerdict], path: Path = RECORDED) -> None:
     """Save the findings."""
     data = {name: as_json(one) for name, one in sorted(found.items())}
     write_whole(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")

@@ -292,24 +292,24 @@ def as_vector(x: Any) -> Array:
     return vector
 
 
-def noise_by_words(noise: object) -> draws.Noise | None:
+def noise_by_words(noise: object) -> draws.WordNoise | None:
     """A noise as a function of 32-bit words; None if there is no such form, or if it draws in its own way.
 
     >>> noise_by_words(Laplace(2))
-    Noise(kind='laplace', scale=2.0, kept=1.0, lost=0.0)
+    WordNoise(kind='laplace', scale=2.0, kept=1.0, lost=0.0)
     """
     parts = [part for _, part in noise.parts] if isinstance(noise, Mixture) else []
     if any(type(each) not in (Laplace, Gaussian, OneSided, Mixture) for each in (noise, *parts)):
         return None
     match noise:
         case Laplace(scale):
-            return draws.Noise(draws.LAPLACE, middle(scale))
+            return draws.WordNoise(draws.LAPLACE, middle(scale))
         case Gaussian(sigma):
-            return draws.Noise(draws.GAUSSIAN, middle(sigma))
+            return draws.WordNoise(draws.GAUSSIAN, middle(sigma))
         case OneSided(scale):
-            return draws.Noise(draws.EXPONENTIAL, middle(scale))
+            return draws.WordNoise(draws.EXPONENTIAL, middle(scale))
         case Mixture(_, ((weight, OneSided(scale)),), lost):
-            return draws.Noise(draws.EXPONENTIAL, middle(scale), middle(weight), middle(lost))
+            return draws.WordNoise(draws.EXPONENTIAL, middle(scale), middle(weight), middle(lost))
     return None
 
 

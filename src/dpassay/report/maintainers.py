@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from dpassay.errors import InputError
-from dpassay.packages.judging import Found
+from dpassay.packages.judging import PackageVerdict
 from dpassay.packages.record import Record
 
 PROGRAM = """\
@@ -20,7 +20,7 @@ if __name__ == "__main__":
 """
 
 
-def maintainers_report(record: Record, found: Found | None) -> str:
+def maintainers_report(record: Record, found: PackageVerdict | None) -> str:
     """The text of an issue, in Markdown. Only a refuted claim can be reported."""
     if found is None or found.word != "refuted":
         what = "has not been run" if found is None else f"is {found.word}, not refuted"
@@ -51,7 +51,7 @@ def _program(record: Record) -> str:
     return text.replace("    from collections import Counter\n\n", "")
 
 
-def _shown(record: Record, found: Found) -> str:
+def _shown(record: Record, found: PackageVerdict) -> str:
     """The evidence in a sentence or two."""
     reason = found.reason[0].upper() + found.reason[1:] if found.reason else ""
     end = "" if reason.endswith(".") else "."

@@ -10,14 +10,14 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from dpassay.errors import harmless
+from dpassay.errors import escape_control_chars
 from dpassay.packages.environment import program
-from dpassay.packages.judging import Found
+from dpassay.packages.judging import PackageVerdict
 from dpassay.packages.record import Record
 from dpassay.report.claims.gallery import escaped, markdown_table
 from dpassay.report.terminal import COLOURS, SIGNS
 
-Judged = Mapping[str, tuple[Record, Found | None]]
+Judged = Mapping[str, tuple[Record, PackageVerdict | None]]
 
 HEADINGS = ("mechanism", "claimed ε", "true ε", "verdict", "evidence")
 NOTE = "*Written by `dpassay packages --pages docs/packages.md` from the records. Change the records, not this page.*"
@@ -43,7 +43,7 @@ what floating point reveals is another matter.
     dpassay packages --run --record NAME   and record what was found"""
 
 
-def cells(record: Record, found: Found | None) -> tuple[str, str, str, str, str]:
+def cells(record: Record, found: PackageVerdict | None) -> tuple[str, str, str, str, str]:
     """The five columns of a record."""
     if found is None:
         return record.name, record.claimed, "", "not run yet", ""
@@ -62,7 +62,7 @@ def table(judged: Judged) -> Table:
         before = record.package
         name, claimed, true, word, _ = cells(record, found)
         style = COLOURS[found.word] if found else ""
-        rows.add_row(Text(harmless(name)), harmless(claimed), true, Text(word, style=style))
+        rows.add_row(Text(escape_control_chars(name)), escape_control_chars(claimed), true, Text(word, style=style))
     return rows
 
 
@@ -87,18 +87,18 @@ def as_data(judged: Judged) -> list[dict[str, Any]]:
     ]
 
 
-def render(record: Record, found: Found | None) -> Any:
+def render(record: Record, found: PackageVerdict | None) -> Any:
     """One record in full."""
-    parts: list[Any] = [Text(f"{record.release}: {harmless(record.mechanism)}", style="bold")]
+    parts: list[Any] = [Text(f"{record.release}: {escape_control_chars(record.mechanism)}", style="bold")]
     for title, text in sections(record, found):
-        parts += [Text(), Text(title, style="bold"), Padding(Text(harmless(text)), (0, 0, 0, 2))]
+        parts += [Text(), Text(title, style="bold"), Padding(Text(escape_control_chars(text)), (0, 0, 0, 2))]
     if record.subject:
         code = Syntax(program(record), "python", theme="ansi_dark", background_color="default", word_wrap=True)
         parts += [Text(), Text("the program that is run in its environment", style="bold"), code]
     return Group(*parts)
 
 
-def sections(record: Record, found: Found | None) -> Iterator[tuple[str, str]]:
+def sections(record: Record, found: PackageVerdict | None) -> Iterator[tuple[str, str]]:
     """The sections about a record, each with a title."""
     yield "what is claimed", f"ε {record.claimed}, between {record.neighbours} ({record.source})"
     if found is not None:
@@ -130,7 +130,7 @@ def commands(record: Record) -> list[str]:
 def markdown(judged: Judged) -> str:
     """The page docs/packages.md."""
     parts = ["# Packages as released", NOTE, INTRO, summary(judged)]
-    names: dict[str, list[tuple[Record, Found | None]]] = {}
+    names: dict[str, list[tuple[Record, PackageVerdict | None]]] = {}
     for record, found in judged.values():
         names.setdefault(record.package, []).append((record, found))
     for package, own in names.items():

@@ -9,9 +9,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dpassay.errors import harmless
-from dpassay.report.ci.results import Level, Place, Result
-from dpassay.scan.findings import SEVERITIES, Finding, Mechanism, Scan
+from dpassay.errors import escape_control_chars
+from dpassay.report.ci.results import Level, ReportedResult, ResultLocation
+from dpassay.scan.findings import SEVERITIES, FoundMechanism, Scan, ScanFinding
 from dpassay.scan.rules import RULES
 
 LEVELS: dict[str, Level] = {"refuted": "error", "suspicious": "warning", "information": "note"}
@@ -25,17 +25,17 @@ WORDS = {
 MOST_SHOWN = 60
 
 
-def results(scan: Scan) -> list[Result]:
+def results(scan: Scan) -> list[ReportedResult]:
     """The findings as other tools take them."""
     verdicts = {"refuted": "refuted"}
     return [
-        Result(
+        ReportedResult(
             one.rule,
             LEVELS[one.severity],
-            harmless(f"{one.message} Fix: {RULES[one.rule].fix}"),
+            escape_control_chars(f"{one.message} Fix: {RULES[one.rule].fix}"),
             one.function,
             verdicts.get(one.severity, "open"),
-            Place(one.place.file, one.place.line),
+            ResultLocation(one.place.file, one.place.line),
         )
         for one in scan.findings
     ]
@@ -48,23 +48,25 @@ def table(scan: Scan) -> Group:
         rows.add_column(name, overflow="fold")
     for one in scan.mechanisms[:MOST_SHOWN]:
         rows.add_row(
-            Text(harmless(one.name)),
-            Text(harmless(f"{_short(one.place.file)}:{one.place.line}")),
-            Text(harmless(", ".join(one.noise[:2]))),
-            Text(harmless(_cut(one.claim, 48))),
+            Text(escape_control_chars(one.name)),
+            Text(escape_control_chars(f"{_short(one.place.file)}:{one.place.line}")),
+            Text(escape_control_chars(", ".join(one.noise[:2]))),
+            Text(escape_control_chars(_cut(one.claim, 48))),
             Text(found_words(one), style=STYLES[one.severity]),
         )
     parts: list[Any] = [rows] if scan.mechanisms else []
     for one in scan.mechanisms:
         if one.outcome:
             how = f"\n  {one.command}" if one.command and one.outcome == "refuted" else ""
-            parts.append(Text(harmless(f"{one.name}: {one.outcome}. {one.reason}") + harmless(how)))
+            parts.append(
+                Text(escape_control_chars(f"{one.name}: {one.outcome}. {one.reason}") + escape_control_chars(how))
+            )
     for finding in scan.alarms:
         parts += [Text(""), _shown(finding)]
     return Group(*parts)
 
 
-def found_words(one: Mechanism) -> str:
+def found_words(one: FoundMechanism) -> str:
     """What is known of a mechanism, in a few words."""
     if one.outcome:
         shown = f" {one.epsilon}" if one.epsilon else ""
@@ -80,11 +82,13 @@ def _cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def _shown(one: Finding) -> Group:
+def _shown(one: ScanFinding) -> Group:
     head = Text.assemble((f"{WORDS[one.severity]} ", STYLES[one.severity]), (one.rule, "bold"))
-    head.append(harmless(f"  {one.place.file}:{one.place.line} in {one.function}"))
+    head.append(escape_control_chars(f"  {one.place.file}:{one.place.line} in {one.function}"))
     body = Group(
-        Text(harmless(one.code), style="dim"), Text(harmless(one.message)), Text(f"Fix: {RULES[one.rule].fix}")
+        Text(escape_control_chars(one.code), style="dim"),
+        Text(escape_control_chars(one.message)),
+        Text(f"Fix: {RULES[one.rule].fix}"),
     )
     return Group(head, Padding(body, (0, 0, 0, 2)))
 

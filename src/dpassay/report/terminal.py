@@ -13,7 +13,7 @@ from rich.text import Text
 
 from dpassay.core.interval import outward
 from dpassay.core.numbers import as_written, down, middle, up
-from dpassay.errors import harmless
+from dpassay.errors import escape_control_chars
 from dpassay.evidence.sampled import SampledWitness
 from dpassay.evidence.word_witness import WordWitness
 
@@ -39,9 +39,9 @@ def render(verdict: Verdict) -> Any:
     rows = Table.grid(padding=(0, 2))
     rows.add_column(style="bold", no_wrap=True)
     rows.add_column()
-    rows.add_row("claim", Text(harmless(f"{verdict.guarantee} for {verdict.subject}")))
+    rows.add_row("claim", Text(escape_control_chars(f"{verdict.guarantee} for {verdict.subject}")))
     if verdict.source and not _published(verdict.name):
-        rows.add_row("claimed by", Text(harmless(verdict.source.removeprefix("stated by "))))
+        rows.add_row("claimed by", Text(escape_control_chars(verdict.source.removeprefix("stated by "))))
     rows.add_row("between", Text(str(verdict.neighbours)))
     at = "" if verdict.delta is None else f" at delta {as_written(verdict.guarantee.exact_delta)}"
     name = verdict.guarantee.parameter
@@ -52,13 +52,13 @@ def render(verdict: Verdict) -> Any:
         from dpassay.audit.witness import table_rows, witness_rows
 
         for label, words in witness_rows(verdict.witness, verdict.guarantee):
-            rows.add_row(label, Text(harmless(words)))
+            rows.add_row(label, Text(escape_control_chars(words)))
         if verdict.witness.table:
             rows.add_row("", _counted(table_rows(verdict.witness)))
         rows.add_row("error", Text(_alpha_budget(verdict)))
     elif isinstance(verdict.witness, WordWitness):
-        rows.add_row("witness", Text(harmless(verdict.witness.pair)))
-        rows.add_row("event", Text(harmless(verdict.witness.event)))
+        rows.add_row("witness", Text(escape_control_chars(verdict.witness.pair)))
+        rows.add_row("event", Text(escape_control_chars(verdict.witness.event)))
     elif verdict.witness is not None:
         rows.add_row("witness", Text(describe_witness(verdict.witness)))
         if verdict.witness.event:
@@ -68,10 +68,10 @@ def render(verdict: Verdict) -> Any:
     for i, repair in enumerate(verdict.repairs):
         rows.add_row("repair" if i == 0 else "", Text(_repair(repair)))
     for warning in verdict.warnings:
-        rows.add_row("warning", Text(harmless(warning), style="yellow"))
+        rows.add_row("warning", Text(escape_control_chars(warning), style="yellow"))
     rows.add_row("rests on", Text(", ".join(theorem.value for theorem in verdict.theorems), style="dim"))
     title = Text(f" {SIGNS[verdict.word]} {verdict.word.upper()} ", style=f"bold {colour}")
-    reason = Text(harmless(verdict.reason))
+    reason = Text(escape_control_chars(verdict.reason))
     return Panel(Group(reason, Text(), rows), title=title, title_align="left", border_style=colour)
 
 

@@ -11,14 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from dpassay.audit.testing.inference import log_limits
-from dpassay.errors import harmless
+from dpassay.errors import escape_control_chars
 from dpassay.report.utility_summary import in_words, summary_figure
 from dpassay.reproduce.result import COLOURS, MARKS, as_csv, pictures
 from dpassay.text.measurements import LEAST_SEEDS
 from dpassay.text.rewriters.catalogue import Specification
 
 if TYPE_CHECKING:
-    from dpassay.text.measurements import Row, Stated
+    from dpassay.text.measurements import MeasuredRow, Stated
 
 NAMES = {"original": "original text", "commonest": "commonest label"}
 NOTES = (
@@ -38,17 +38,17 @@ WIDEST = 80  # columns of a terminal that shows everything in two tables
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of the tables: its heading, and what it shows for a row."""
 
     head: str
-    show: Callable[[Row], str]
+    show: Callable[[MeasuredRow], str]
 
 
-def _shown(metric: str, unit: float = 1, digits: int = 0) -> Callable[[Row], str]:
+def _shown(metric: str, unit: float = 1, digits: int = 0) -> Callable[[MeasuredRow], str]:
     """A metric with its interval, which stays within what the metric can be."""
 
-    def show(row: Row) -> str:
+    def show(row: MeasuredRow) -> str:
         one = row.estimates.get(metric)
         if one is None:
             return ""
@@ -61,67 +61,73 @@ def _shown(metric: str, unit: float = 1, digits: int = 0) -> Callable[[Row], str
     return show
 
 
-def _epsilon(row: Row) -> str:
+def _epsilon(row: MeasuredRow) -> str:
     held = row.guarantee
     if held is None or math.isinf(held.epsilon):
         return ""
     return f"{held.epsilon if held.parameter is None else held.parameter:.4g}{'' if held.holds else '≠'}"
 
 
-def _true(row: Row) -> str:
+def _true(row: MeasuredRow) -> str:
     held = row.guarantee
     if held is None:
         return ""
     return "∞" if math.isinf(held.true_epsilon) else f"{held.true_epsilon:.4g}{'?' * held.declared}"
 
 
-def _bound(row: Row) -> str:
+def _bound(row: MeasuredRow) -> str:
     return "" if row.guesses is None or row.guesses.bound is None else f"{100 * row.guesses.bound:.0f}%"
 
 
-WHO = (Column("rewriter", lambda row: harmless(NAMES.get(row.rewriter, row.label))),)
-EPSILONS = (Column("ε", _epsilon), Column("true ε", _true))
+WHO = (TableColumn("rewriter", lambda row: escape_control_chars(NAMES.get(row.rewriter, row.label))),)
+EPSILONS = (TableColumn("ε", _epsilon), TableColumn("true ε", _true))
 PRIVACY = (
-    Column("δ", lambda row: f"{row.guarantee.delta:.0e}" if row.guarantee and row.guarantee.delta else ""),
-    Column("neighbours", lambda row: harmless(row.guarantee.neighbours) if row.guarantee else ""),
-    Column("found %", _shown("attack", 100)),
-    Column("most", _bound),
-    Column("M", lambda row: str(row.guesses.candidates) if row.guesses else ""),
-    Column("attack", lambda row: row.guesses.how if row.guesses else ""),
+    TableColumn("δ", lambda row: f"{row.guarantee.delta:.0e}" if row.guarantee and row.guarantee.delta else ""),
+    TableColumn("neighbours", lambda row: escape_control_chars(row.guarantee.neighbours) if row.guarantee else ""),
+    TableColumn("found %", _shown("attack", 100)),
+    TableColumn("most", _bound),
+    TableColumn("M", lambda row: str(row.guesses.candidates) if row.guesses else ""),
+    TableColumn("attack", lambda row: row.guesses.how if row.guesses else ""),
 )
 UTILITY = (
-    Column("words o", _shown("accuracy_original", 100)),
-    Column("words r", _shown("accuracy_rewritten", 100)),
-    Column("enc. o", _shown("encoder_original", 100)),
-    Column("enc. r", _shown("encoder_rewritten", 100)),
+    TableColumn("words o", _shown("accuracy_original", 100)),
+    TableColumn("words r", _shown("accuracy_rewritten", 100)),
+    TableColumn("enc. o", _shown("encoder_original", 100)),
+    TableColumn("enc. r", _shown("encoder_rewritten", 100)),
 )
 CLOSENESS = (
-    Column("BLEU", _shown("bleu", digits=1)),
-    Column("chrF", _shown("chrf", digits=1)),
-    Column("cosine", _shown("similarity", digits=2)),
-    Column("ppl", _shown("perplexity")),
-    Column("same %", _shown("unchanged", 100)),
-    Column("kept %", _shown("words_kept", 100)),
-    Column("length", _shown("length", digits=2)),
+    TableColumn("BLEU", _shown("bleu", digits=1)),
+    TableColumn("chrF", _shown("chrf", digits=1)),
+    TableColumn("cosine", _shown("similarity", digits=2)),
+    TableColumn("ppl", _shown("perplexity")),
+    TableColumn("same %", _shown("unchanged", 100)),
+    TableColumn("kept %", _shown("words_kept", 100)),
+    TableColumn("length", _shown("length", digits=2)),
 )
 EVERYTHING = (*WHO, *EPSILONS, *PRIVACY[:2], *UTILITY, *CLOSENESS, *PRIVACY[2:])
 
 
-def notes_of(rows: Sequence[Row]) -> str:
+def notes_of(rows: Sequence[MeasuredRow]) -> str:
     """What the columns and the intervals mean."""
     seeds = max((row.seeds for row in rows), default=1)
     own = dict.fromkeys(row.label for row in rows if not row.reference and Specification.read(row.rewriter).own)
-    declared = f" ? The ε of {', '.join(map(harmless, own))} is what it declares, and was not checked." if own else ""
+    declared = (
+        f" ? The ε of {', '.join(map(escape_control_chars, own))} is what it declares, and was not checked."
+        if own
+        else ""
+    )
     beaten = dict.fromkeys(row.label for row in rows if row.exceeded)
     if beaten:
-        declared += f" The attacker of {', '.join(map(harmless, beaten))} was right more often than that ε allows."
+        declared += (
+            f" The attacker of {', '.join(map(escape_control_chars, beaten))} was right more often than that ε allows."
+        )
     intervals = ONE_SEED if seeds == 1 else SEEDS.format(seeds)
     if 1 < seeds < LEAST_SEEDS:
         intervals = FEW_SEEDS.format(seeds, LEAST_SEEDS)
     return f"{NOTES} {intervals}{declared}"
 
 
-def utility_tables(rows: Sequence[Row], width: int) -> list[Table]:
+def utility_tables(rows: Sequence[MeasuredRow], width: int) -> list[Table]:
     """One line per row, in one table if it fits the terminal's width, else in several."""
     from rich.console import Console
 
@@ -132,7 +138,7 @@ def utility_tables(rows: Sequence[Row], width: int) -> list[Table]:
     else:
         tables = []
         for part in (PRIVACY, UTILITY, CLOSENESS):
-            columns: list[Column] = []
+            columns: list[TableColumn] = []
             for column in part:
                 if columns and console.measure(_table(rows, (*WHO, *EPSILONS, *columns, column))).maximum > width:
                     tables.append(_table(rows, (*WHO, *EPSILONS, *columns)))
@@ -143,14 +149,14 @@ def utility_tables(rows: Sequence[Row], width: int) -> list[Table]:
     return tables
 
 
-def cells_of(rows: Sequence[Row], columns: Sequence[Column] = EVERYTHING) -> list[list[str]]:
+def cells_of(rows: Sequence[MeasuredRow], columns: Sequence[TableColumn] = EVERYTHING) -> list[list[str]]:
     """The rows as text under their headings; empty columns are left out."""
     shown = [[column.head, *(column.show(row) for row in rows)] for column in columns]
     kept = [column for i, column in enumerate(shown) if i == 0 or any(column[1:])]
     return [list(line) for line in zip(*kept, strict=True)]
 
 
-def _table(rows: Sequence[Row], columns: Sequence[Column]) -> Table:
+def _table(rows: Sequence[MeasuredRow], columns: Sequence[TableColumn]) -> Table:
     heads, *lines = cells_of(rows, columns)
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
     for i, head in enumerate(heads):
@@ -160,7 +166,7 @@ def _table(rows: Sequence[Row], columns: Sequence[Column]) -> Table:
     return table
 
 
-def utility_csv(rows: Sequence[Row]) -> str:
+def utility_csv(rows: Sequence[MeasuredRow]) -> str:
     """All numbers of all rows, with a header; fields that do not apply are empty."""
     return as_csv([row.to_dict() for row in rows])
 
@@ -178,18 +184,18 @@ PANELS = (
 DASHES = {"original": ":", "commonest": (0, (1, 3))}
 
 
-def utility_figure(rows: Sequence[Row], suffix: str) -> bytes:
+def utility_figure(rows: Sequence[MeasuredRow], suffix: str) -> bytes:
     """Utility and the attacker's success over ε, as an SVG, PDF or PNG file."""
     number = len(_panels(rows))
     return pictures(lambda figure: draw(figure, rows), (7.2, 1.2 + 2.1 * math.ceil(number / 2)), (suffix,))[suffix]
 
 
-def _panels(rows: Sequence[Row]) -> list[tuple[str, str, int]]:
+def _panels(rows: Sequence[MeasuredRow]) -> list[tuple[str, str, int]]:
     measured = [panel for panel in PANELS if any(panel[0] in row.estimates for row in rows)]
     return measured or [PANELS[0]]
 
 
-def draw(figure: Any, rows: Sequence[Row]) -> None:
+def draw(figure: Any, rows: Sequence[MeasuredRow]) -> None:
     """A line per rewriter at the ε that holds; dashed and hollow at the authors' ε, if that does not hold."""
     panels = _panels(rows)
     axes = figure.subplots(math.ceil(len(panels) / 2), min(2, len(panels)), squeeze=False)
@@ -227,7 +233,7 @@ def _legend(axis: Any) -> tuple[list[Any], list[str]]:
     return handles, labels
 
 
-def _lines(axis: Any, rows: Sequence[Row], metric: str, unit: int, look: dict[str, Any]) -> None:
+def _lines(axis: Any, rows: Sequence[MeasuredRow], metric: str, unit: int, look: dict[str, Any]) -> None:
     rows = [row for row in rows if metric in row.estimates]
     for held, at, more in (
         (True, "", {}),
@@ -248,7 +254,7 @@ def _lines(axis: Any, rows: Sequence[Row], metric: str, unit: int, look: dict[st
 
 def _plain(label: str) -> str:
     """A name as matplotlib draws it letter by letter: a dollar sign would begin a formula."""
-    return harmless(label).replace("$", r"\$")
+    return escape_control_chars(label).replace("$", r"\$")
 
 
 def _place(held: Stated | None, true: bool) -> float | None:
@@ -259,7 +265,7 @@ def _place(held: Stated | None, true: bool) -> float | None:
     return found if 0 < found < math.inf else None
 
 
-def _bars(rows: Sequence[Row], metric: str, unit: int) -> list[list[float]] | None:
+def _bars(rows: Sequence[MeasuredRow], metric: str, unit: int) -> list[list[float]] | None:
     """How far the interval reaches below and above; None if there is none."""
     found = [row.estimates[metric] for row in rows]
     if any(one.low is None or one.high is None for one in found):
@@ -268,7 +274,7 @@ def _bars(rows: Sequence[Row], metric: str, unit: int) -> list[list[float]] | No
     return [below, [max(0.0, unit * (one.high - one.mean)) for one in found if one.high is not None]]
 
 
-def _draw_bound(axis: Any, rows: Sequence[Row]) -> None:
+def _draw_bound(axis: Any, rows: Sequence[MeasuredRow]) -> None:
     """The bound on any attacker, over the ε that are shown."""
     sizes = {row.guesses.candidates for row in rows if row.guesses is not None}
     ends = [x for row in rows for true in (True, False) if (x := _place(row.guarantee, true)) is not None]
@@ -281,7 +287,7 @@ def _draw_bound(axis: Any, rows: Sequence[Row]) -> None:
     axis.plot(places, heights, color="0.35", linewidth=1, label=f"no attacker is better (M = {number})")
 
 
-def _style(row: Row) -> str:
+def _style(row: MeasuredRow) -> str:
     if row.guarantee is None:
         return "dim"
     return "" if row.guarantee.holds else "red"
@@ -290,7 +296,7 @@ def _style(row: Row) -> str:
 # --- the page ---
 
 
-def page_values(rows: Sequence[Row], about: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def page_values(rows: Sequence[MeasuredRow], about: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """What templates/utility.html shows."""
     import base64
 
@@ -305,7 +311,7 @@ def page_values(rows: Sequence[Row], about: Sequence[tuple[str, str]]) -> dict[s
     }
 
 
-def _examples(rows: Sequence[Row]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def _examples(rows: Sequence[MeasuredRow]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     for row in rows:
         if row.examples:
             true = _true(row)

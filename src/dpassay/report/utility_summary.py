@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpassay.errors import harmless
+from dpassay.errors import escape_control_chars
 from dpassay.reproduce.result import COLOURS, MARKS, pictures
 
 if TYPE_CHECKING:
-    from dpassay.text.measurements import Row
+    from dpassay.text.measurements import MeasuredRow
 
 # The first of these that was measured is the utility: how well labels can be learnt from rewritten texts.
 UTILITIES = (
@@ -22,13 +22,13 @@ UTILITIES = (
 REFERENCES = {"original": ("original text", ":"), "commonest": ("commonest label", (0, (1, 3)))}
 
 
-def utility_of(rows: Sequence[Row]) -> tuple[str, str, int]:
+def utility_of(rows: Sequence[MeasuredRow]) -> tuple[str, str, int]:
     """The metric that is shown, its name on the axis, and its unit."""
     rewriters = [row for row in rows if not row.reference]
     return next((one for one in UTILITIES if any(one[0] in row.estimates for row in rewriters)), UTILITIES[0])
 
 
-def useful_from(rows: Sequence[Row]) -> dict[str, float | None]:
+def useful_from(rows: Sequence[MeasuredRow]) -> dict[str, float | None]:
     """For each rewriter, the least true ε that was measured from which on it is useful; None if it never is.
 
     It is useful if its accuracy is above the middle between the commonest label's and that of the original texts, at
@@ -56,23 +56,25 @@ def useful_from(rows: Sequence[Row]) -> dict[str, float | None]:
     return found
 
 
-def in_words(rows: Sequence[Row]) -> str:
+def in_words(rows: Sequence[MeasuredRow]) -> str:
     """The same in a sentence; nothing if there is no answer."""
     if not (found := useful_from(rows)):
         return ""
-    parts = [f"{harmless(name)}: {'none' if least is None else f'{least:,.4g}'}" for name, least in found.items()]
+    parts = [
+        f"{escape_control_chars(name)}: {'none' if least is None else f'{least:,.4g}'}" for name, least in found.items()
+    ]
     return (
         f"The least true ε, of those measured, from which on each is useful: {'; '.join(parts)}. Useful means that the "
         "lower end of its accuracy is above the middle between the commonest label and the original texts."
     )
 
 
-def summary_figure(rows: Sequence[Row], suffix: str) -> bytes:
+def summary_figure(rows: Sequence[MeasuredRow], suffix: str) -> bytes:
     """One picture of all rewriters, as an SVG, PDF or PNG file."""
     return pictures(lambda figure: draw(figure, rows), (7.2, 4.4), (suffix,))[suffix]
 
 
-def draw(figure: Any, rows: Sequence[Row]) -> None:
+def draw(figure: Any, rows: Sequence[MeasuredRow]) -> None:
     """A line per rewriter, at the ε that holds for one text: what its authors state is not shown."""
     metric, title, unit = utility_of(rows)
     axis = figure.subplots()
@@ -86,7 +88,7 @@ def draw(figure: Any, rows: Sequence[Row]) -> None:
                 color=COLOURS[number % len(COLOURS)],
                 marker=MARKS[(number + number // len(COLOURS)) % len(MARKS)],
                 markersize=4,
-                label=harmless(points[0][1].label).replace("$", r"\$"),
+                label=escape_control_chars(points[0][1].label).replace("$", r"\$"),
             )
     for name, level in _levels(rows, metric).items():
         label, dashes = REFERENCES[name]
@@ -98,7 +100,7 @@ def draw(figure: Any, rows: Sequence[Row]) -> None:
         figure.legend(loc="outside right upper", fontsize=7)
 
 
-def _levels(rows: Sequence[Row], metric: str) -> dict[str, float]:
+def _levels(rows: Sequence[MeasuredRow], metric: str) -> dict[str, float]:
     """What rewriters are compared with; the accuracy of the commonest label is the same for every classifier."""
     if not metric.endswith("_original"):
         return {}
@@ -108,12 +110,12 @@ def _levels(rows: Sequence[Row], metric: str) -> dict[str, float]:
     return {name: mean for name, mean in found.items() if mean is not None}
 
 
-def _at_true(rows: Sequence[Row], name: str) -> list[tuple[float, Row]]:
+def _at_true(rows: Sequence[MeasuredRow], name: str) -> list[tuple[float, MeasuredRow]]:
     """The rows of a rewriter that have a finite true ε, with it, in its order."""
     found = [(place, row) for row in rows if row.rewriter == name and (place := _place(row)) is not None]
     return sorted(found, key=lambda one: one[0])
 
 
-def _place(row: Row) -> float | None:
+def _place(row: MeasuredRow) -> float | None:
     found = None if row.guarantee is None else row.guarantee.true_epsilon
     return found if found is not None and 0 < found < math.inf else None

@@ -7,7 +7,7 @@ from typing import Any
 
 from dpassay.errors import InputError
 from dpassay.reproduce import adept, budgets, dpnr_accuracy, dptext, lecture, perplexity, sanity, tables, uedp
-from dpassay.reproduce.result import Options, Result
+from dpassay.reproduce.result import FigureResult, ReproductionOptions
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Reproduction:
     name: str
     shows: str
     source: str
-    make: Callable[[Options], Result]
+    make: Callable[[ReproductionOptions], FigureResult]
     long: bool = False  # takes minutes: made only by name, not by `all`
     given: Mapping[str, Any] = field(default_factory=dict)  # what was given to be checked, if it is not published
 

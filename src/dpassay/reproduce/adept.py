@@ -15,7 +15,16 @@ from dpassay.compute.devices import has_numba
 from dpassay.compute.kernels.philox import key
 from dpassay.core.numbers import middle
 from dpassay.pipeline.regions import Ball
-from dpassay.reproduce.result import COLOURS, DASHES, MARKS, Comparison, Options, Result, label, sampled_counts
+from dpassay.reproduce.result import (
+    COLOURS,
+    DASHES,
+    MARKS,
+    FigureResult,
+    PublishedComparison,
+    ReproductionOptions,
+    label,
+    sampled_counts,
+)
 
 PAIRS = 10_000
 CLIP = 10.0
@@ -27,7 +36,7 @@ THEIRS = 2 / 3  # each coordinate of the paper's counterexample, in units of C
 STEP = 0.005  # of the grid on which sums of absolute normal differences are convolved
 
 
-def violations(options: Options) -> Result:
+def violations(options: ReproductionOptions) -> FigureResult:
     """Figure 1 of Habernal, EMNLP 2021."""
     pairs = options.runs or PAIRS
     exact, counts = normal_curve(), _counts(pairs, options)
@@ -44,7 +53,7 @@ def violations(options: Options) -> Result:
     half = {s: next(r["dim"] for r in rows if r["distribution"] == s and r["share"] > 0.5) for s in SHAPES}
     at32 = {r["distribution"]: r["share"] for r in rows if r["dim"] == 32}
     compared = [_compared(row) for row in rows]
-    return Result(
+    return FigureResult(
         rows=rows,
         draw=lambda figure: _draw_violations(figure, rows),
         caption=f"Share of {pairs:,} random pairs whose l1 distance after l2 clipping exceeds 2C, C = {CLIP:g}; bars: "
@@ -84,11 +93,13 @@ def _released() -> dict[tuple[int, str], int]:
         return {(int(row["dim"]), shape): int(row[shape]) for row in csv.DictReader(file) for shape in SHAPES}
 
 
-def _compared(row: dict[str, Any]) -> Comparison:
+def _compared(row: dict[str, Any]) -> PublishedComparison:
     """One cell of the released code and ours; the error is that of two equal shares."""
     both = (row["beyond"] + row["released"]) / (row["pairs"] + RELEASED)
     error = math.sqrt(both * (1 - both) * (1 / row["pairs"] + 1 / RELEASED))
-    return Comparison(f"{row['distribution']}, n {row['dim']}", row["released"] / RELEASED, row["share"], error)
+    return PublishedComparison(
+        f"{row['distribution']}, n {row['dim']}", row["released"] / RELEASED, row["share"], error
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +133,7 @@ def all_beyond_bound(some: tuple[Batch, ...]) -> list[tuple[int, int]]:
     return [beyond_bound(batch) for batch in some]
 
 
-def _counts(pairs: int, options: Options) -> dict[str, list[int]]:
+def _counts(pairs: int, options: ReproductionOptions) -> dict[str, list[int]]:
     """Both counts of every dimension and shape."""
 
     def tasks(n: int, shape: str) -> Iterator[Batch]:
@@ -173,12 +184,12 @@ def _draw_violations(figure: Any, rows: list[dict[str, Any]]) -> None:
     label(axis, "dimension n", "pairs beyond 2C (%)", loc="center right")
 
 
-def sensitivity(options: Options) -> Result:
+def sensitivity(options: ReproductionOptions) -> FigureResult:
     """Sections 4 and 5 of the same paper: the ball, the diamond, the worst pair, and growth with the dimension."""
     dims = [2**k for k in range(11)]
     rows = [{"dim": n, "claimed": 2.0, "true": middle(Ball(2, 1, n).diameter(1))} for n in dims]
     worst, theirs = rows[1]["true"], 4 * THEIRS
-    return Result(
+    return FigureResult(
         rows=rows,
         draw=lambda figure: _draw_sensitivity(figure, rows),
         caption="Left: the l2 ball of radius C in two dimensions, the l1 ball inside it, the worst pair (distance "

@@ -3,11 +3,19 @@
 import math
 from typing import Any
 
-from dpassay.claims.judge import glance
+from dpassay.claims.judge import quick_check
 from dpassay.claims.registry import REGISTRY
 from dpassay.core.numbers import middle
 from dpassay.pipeline.stages.bits import BitNoise
-from dpassay.reproduce.result import COLOURS, DASHES, MARKS, Comparison, Options, Result, label
+from dpassay.reproduce.result import (
+    COLOURS,
+    DASHES,
+    MARKS,
+    FigureResult,
+    PublishedComparison,
+    ReproductionOptions,
+    label,
+)
 
 EPSILONS = ("0.05", "0.1", "0.5", "1", "5")
 DROPOUTS = ("0.1", "0.3", "0.5", "0.8")
@@ -16,7 +24,7 @@ STEPS = (1, 10, 100, 1000, 10_000)
 LAMBDAS = ("1", "2", "5", "10", "20", "50", "100")
 
 
-def dpnr_budgets(options: Options) -> Result:
+def dpnr_budgets(options: ReproductionOptions) -> FigureResult:
     """What DPNR claims and loses over ε, dropout, dimension and training steps."""
     rows = [_row("epsilon", "dpnr", epsilon=e) for e in EPSILONS]
     rows += [_row("dropout", "dpnr-dropout", e=e, mu=mu) for mu in DROPOUTS for e in EPSILONS]
@@ -24,13 +32,13 @@ def dpnr_budgets(options: Options) -> Result:
     rows += [_row("steps", "dpnr-training", epsilon="0.05", T=t) for t in STEPS]
     at = {(r["over"], r["epsilon"], r["mu"], r["dim"], r["steps"]): r["true"] for r in rows}
     hidden = at["epsilon", 0.05, 0.0, 768, 1] - at["dropout", 0.05, 0.8, 768, 1]
-    return Result(
+    return FigureResult(
         rows=rows,
         draw=lambda figure: _draw_budgets(figure, rows),
         caption="DPNR's claimed word-level budget (dotted) and the true one. Left: k = 768, the paper's ε, without and "
         "with dropout. Middle: over the dimension at ε = 0.05. Right: over training steps that draw noise anew.",
         published="Lai et al. 2022, appendix: k·ε is at least 0.05·768 = 38.4, and ln[(1-μ)e^(kε) + μ] behind dropout.",
-        comparisons=(Comparison("k = 768, ε = 0.05", 38.4, at["epsilon", 0.05, 0.0, 768, 1]),),
+        comparisons=(PublishedComparison("k = 768, ε = 0.05", 38.4, at["epsilon", 0.05, 0.0, 768, 1]),),
         found=(
             f"Dropout hides next to nothing of so large a loss: at μ = 0.8 and ε = 0.05 it takes {hidden:.3f} off.",
             f"A hundred training steps bring ε = 0.05 to {at['steps', 0.05, 0.0, 768, 100]:g}.",
@@ -41,7 +49,7 @@ def dpnr_budgets(options: Options) -> Result:
 
 def _row(over: str, name: str, **changes: Any) -> dict[str, Any]:
     claim = REGISTRY[name](**changes)
-    _, true, _ = glance(claim)
+    _, true, _ = quick_check(claim)
     epsilon, mu, steps = changes.get("epsilon", changes.get("e", 0)), changes.get("mu", 0), changes.get("T", 1)
     row = {"over": over, "epsilon": float(epsilon), "mu": float(mu), "dim": claim.dim, "steps": int(steps)}
     return row | {"claimed": claim.guarantee.claimed, "true": true.upper}
@@ -68,7 +76,7 @@ def _draw_budgets(figure: Any, rows: list[dict[str, Any]]) -> None:
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=5, fontsize=8)
 
 
-def binary_encoding(options: Options) -> Result:
+def binary_encoding(options: ReproductionOptions) -> FigureResult:
     """Loss of each bit of one value, exact and as the document weighs it; and OME over λ."""
     ome = REGISTRY["ome"]
     m, n, largest = (float(ome.parameters[key]) for key in ("m", "n", "L"))
@@ -85,11 +93,11 @@ def binary_encoding(options: Options) -> Result:
         exact = {"symmetric": s, "weighted": s * weight, "ome": lost, "true": math.nan}
         rows.append({"what": name, "lambda": largest, **exact})
     for text in LAMBDAS:
-        _, true, _ = glance(REGISTRY["ome"](L=text))
+        _, true, _ = quick_check(REGISTRY["ome"](L=text))
         nothing = dict.fromkeys(("symmetric", "weighted", "ome"), math.nan)
         rows.append({"what": "OME, 768 values", "lambda": float(text), **nothing, "true": true.upper})
     total, weighted = rows[-1]["true"], 768 * sum(row["weighted"] for row in rows[: len(names)])
-    return Result(
+    return FigureResult(
         rows=rows,
         draw=lambda figure: _draw_binary(figure, rows, len(names)),
         caption="Left: what each bit of a value loses at ε = 1, r = 768, l = 10: symmetric flips, the document's "

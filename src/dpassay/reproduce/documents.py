@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dpassay.claims.judge import glance
+from dpassay.claims.judge import quick_check
 from dpassay.claims.registry import REGISTRY
 from dpassay.core.guarantee import make_guarantee
 from dpassay.core.interval import Interval
@@ -52,7 +52,7 @@ def _true(name: str, **changes: Any) -> Callable[[], str]:
     """The true ε of a published claim."""
 
     def found() -> str:
-        word, value, _ = glance(REGISTRY[name](**changes) if changes else REGISTRY[name])
+        word, value, _ = quick_check(REGISTRY[name](**changes) if changes else REGISTRY[name])
         return f"{word}, ε = {shown(value)}"
 
     return found

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.audit.runner import audit
-from dpassay.claims.judge import glance
+from dpassay.claims.judge import quick_check
 from dpassay.claims.registry import REGISTRY
 from dpassay.errors import InputError
 from dpassay.pipeline.pipeline import run
 from dpassay.pipeline.stages.dropout import Dropout
-from dpassay.reproduce.result import COLOURS, Options, Partial, Result, label
+from dpassay.reproduce.result import COLOURS, FigureResult, Partial, ReproductionOptions, label
 
 if TYPE_CHECKING:
     from dpassay.text.corpora.utterance import Utterance
@@ -48,7 +48,7 @@ WAYS = {
 Floats = NDArray[np.float64]
 
 
-def dpnr_accuracy(options: Options, encoder: Encoder | None = None) -> Result:
+def dpnr_accuracy(options: ReproductionOptions, encoder: Encoder | None = None) -> FigureResult:
     """The accuracy of a classifier for each kind of noise, with standard errors over seeds, and the verdicts."""
     if find_spec("torch") is None:
         raise InputError(f"{NAME} fits classifiers and needs torch: pip install 'dpassay[text]'")
@@ -74,7 +74,7 @@ def dpnr_accuracy(options: Options, encoder: Encoder | None = None) -> Result:
         for name in corpora
         for place, way in enumerate(WAYS)
     ]
-    return Result(
+    return FigureResult(
         rows=rows,
         draw=lambda figure: _draw(figure, rows),
         caption=f"Accuracy of a linear classifier on noisy vectors of {encoder.name}, k = {encoder.dim}, "
@@ -162,7 +162,7 @@ def true_epsilon(way: str, dim: int) -> float:
     if way == "commonest":
         return 0.0
     if way == "written":
-        return glance(REGISTRY["dpnr-dropout"](dim=dim, e=repr(EPSILON), mu=repr(MU)))[1].upper
+        return quick_check(REGISTRY["dpnr-dropout"](dim=dim, e=repr(EPSILON), mu=repr(MU)))[1].upper
     return math.log((1 - MU) * math.exp(EPSILON) + MU) if way == "right" else math.inf
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.audit.testing.experiment import stream
-from dpassay.reproduce.result import COLOURS, DASHES, Options, Result, label
+from dpassay.reproduce.result import COLOURS, DASHES, FigureResult, ReproductionOptions, label
 
 DRAWS = 1_000_000
 EDGES = np.linspace(-6, 6, 121)
@@ -53,7 +53,7 @@ def real_part(v: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(-np.sign(v) * np.log(np.abs(1 - 2 * np.abs(v))))
 
 
-def inverse_cdf(options: Options) -> Result:
+def inverse_cdf(options: ReproductionOptions) -> FigureResult:
     """Figure 1 of Habernal, ACL 2022."""
     points = np.linspace(0.0025, 0.9975, 399)
     curves = {
@@ -62,7 +62,7 @@ def inverse_cdf(options: Options) -> Result:
         **{"wrong": wrong_inverse(points), "wrong_real_part": real_part(points)},
     }
     rows = [dict(zip(curves, map(float, values), strict=True)) for values in zip(*curves.values(), strict=True)]
-    return Result(
+    return FigureResult(
         rows=rows,
         draw=lambda figure: _draw_inverse(figure, points),
         caption="Noise of scale 1 from a uniform number. Left: the inverse distribution function of Laplace noise at u "
@@ -105,7 +105,7 @@ def draws(reading: str, size: int, rng: np.random.Generator) -> NDArray[Any]:
     return np.nan_to_num(noise, nan=0.0) if reading == "zero" else noise
 
 
-def sampled_laplace(options: Options) -> Result:
+def sampled_laplace(options: ReproductionOptions) -> FigureResult:
     """Figure 3 of the same paper."""
     runs = options.runs or DRAWS
     rows, notes = [], []
@@ -119,7 +119,7 @@ def sampled_laplace(options: Options) -> Result:
         shares = [np.mean(noise < 0), np.mean(noise == 0), np.mean(np.isnan(noise))]
         notes.append(f"{title}: {shares[0]:.1%} below 0, {shares[1]:.1%} exactly 0, {shares[2]:.1%} NaN.")
         options.progress((k + 1) / len(READINGS))
-    return Result(
+    return FigureResult(
         rows=rows,
         draw=lambda figure: _draw_sampled(figure, rows),
         caption=f"{runs:,} draws of noise of scale 1 for each reading, as a density, against Laplace's (line).",

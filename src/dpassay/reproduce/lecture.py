@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.claims.judge import glance
+from dpassay.claims.judge import quick_check
 from dpassay.claims.registry import REGISTRY
 from dpassay.core.functions.normal import gaussian_sigma
 from dpassay.core.guarantee import make_guarantee
@@ -13,13 +13,13 @@ from dpassay.core.numbers import middle, number
 from dpassay.exact.calibrate import classic_gaussian_sigma
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Gaussian, Laplace
-from dpassay.reproduce.result import COLOURS, DASHES, Options, Result, label
+from dpassay.reproduce.result import COLOURS, DASHES, FigureResult, ReproductionOptions, label
 
 SCALES = (0.5, 1.0, 2.0, 4.0)  # of the recap's noise
 LECTURE = "Habernal, Privacy-preserving NLP, lecture on approximate differential privacy"
 
 
-def likelihood_ratio(options: Options) -> Result:
+def likelihood_ratio(options: ReproductionOptions) -> FigureResult:
     """Two Laplace densities, one person apart, and their ratio; for several scales."""
     t = np.linspace(-5, 6, 441)
     rows, curves = [], {}
@@ -42,7 +42,7 @@ def likelihood_ratio(options: Options) -> Result:
                 below.axhline(bound, linestyle=":", color="0.7", linewidth=0.8)
         label(below, "noisy count", "log of their ratio", loc="upper right", fontsize=8)
 
-    return Result(
+    return FigureResult(
         rows=rows,
         draw=draw,
         caption="A counting query with Laplace noise on two data sets that differ in one person, and the log of the "
@@ -56,7 +56,7 @@ def likelihood_ratio(options: Options) -> Result:
     )
 
 
-def loss_variable(options: Options) -> Result:
+def loss_variable(options: ReproductionOptions) -> FigureResult:
     """The privacy loss as a random variable: atoms and density; its tail and the exact δ."""
     loss = PrivacyLoss.of_shifts(Laplace(1), [(number(1), 1)])
     gaussian = PrivacyLoss.of_shifts(Gaussian(1), [(number(1), 1)])
@@ -85,7 +85,7 @@ def loss_variable(options: Options) -> Result:
             right.plot(x, [r[f"{name}_delta"] for r in at], color=colour, label=f"{name}: exact δ")
         label(right, "ε", "probability", fontsize=7)
 
-    return Result(
+    return FigureResult(
         rows=rows,
         draw=draw,
         caption="Left: the loss of the counting query with Laplace noise of scale 1. Right: the probability that the "
@@ -117,7 +117,7 @@ def _law_of_the_loss() -> list[dict[str, Any]]:
     return rows
 
 
-def delta_extremes(options: Options) -> Result:
+def delta_extremes(options: ReproductionOptions) -> FigureResult:
     """How likely it is that somebody's row is published, over people and δ."""
     people = [round(10 ** (k / 4)) for k in range(37)]
     deltas = (1e-9, 1e-6, 1e-4)
@@ -136,7 +136,7 @@ def delta_extremes(options: Options) -> Result:
         label(axis, "people in the data, n (dotted: 1/δ)", "probability that somebody leaks", log="x", loc="best")
 
     million = next(r["somebody"] for r in rows if r["people"] == 10**6 and r["delta"] == 1e-6)
-    return Result(
+    return FigureResult(
         rows=rows,
         draw=draw,
         caption="A mechanism that publishes each row independently with probability δ is (0, δ)-private, and publishes "
@@ -150,7 +150,7 @@ def delta_extremes(options: Options) -> Result:
     )
 
 
-def gaussian_noise(options: Options) -> Result:
+def gaussian_noise(options: ReproductionOptions) -> FigureResult:
     """Classic against exact σ over ε, with the crossing."""
     delta = "1e-5"
     rows = []
@@ -172,7 +172,7 @@ def gaussian_noise(options: Options) -> Result:
         axis.axvline(crossing, linestyle=":", color="black", label=f"from ε = {crossing:.2f} on too little")
         label(axis, "ε", "σ at l2 sensitivity 1, δ = 1e-5", log="xy", fontsize=8, loc="lower left")
 
-    return Result(
+    return FigureResult(
         rows=rows,
         draw=draw,
         caption="The standard deviation of Gaussian noise at δ = 1e-5 and l2 sensitivity 1: the classic formula, and "
@@ -197,7 +197,7 @@ def _crossing(delta: str) -> float:
     return float(brentq(surplus, 1.0, 100.0, xtol=1e-6))
 
 
-def bayes(options: Options) -> Result:
+def bayes(options: ReproductionOptions) -> FigureResult:
     """How far one output can move a belief."""
     epsilons, priors = (0.1, 0.5, 1.0, 2.0, 5.0), np.linspace(0, 1, 101)
     rows = []
@@ -219,8 +219,8 @@ def bayes(options: Options) -> Result:
         figure.legend(loc="outside right center")
 
     half = next(r["most"] for r in rows if r["epsilon"] == 1.0 and r["prior"] == 0.5)
-    adept = glance(REGISTRY["adept"])[1].lower
-    return Result(
+    adept = quick_check(REGISTRY["adept"])[1].lower
+    return FigureResult(
         rows=rows,
         draw=draw,
         caption="Under ε-DP the odds after seeing an output are between e^-ε and e^ε times the odds before.",

@@ -17,16 +17,16 @@ from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from dpassay.claims.judge import glance
+from dpassay.claims.judge import quick_check
 from dpassay.claims.registry import REGISTRY
 from dpassay.compute.executors import Executor, cores, make_executor
 from dpassay.errors import InputError
-from dpassay.reproduce.result import COLOURS, Options, Partial, Result, label
+from dpassay.reproduce.result import COLOURS, FigureResult, Partial, ReproductionOptions, label
 from dpassay.training.accountant import Account, least_noise
 
 if TYPE_CHECKING:
     from dpassay.core.interval import Interval
-    from dpassay.training.comparison import Setup, Source, Task
+    from dpassay.training.comparison import Setup, TextSource, TrainingTask
 
 NAME = "uedp-perplexity"
 EPSILONS = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0)
@@ -42,7 +42,7 @@ NAMES = {
 }
 
 
-def uedp_perplexity(options: Options) -> Result:
+def uedp_perplexity(options: ReproductionOptions) -> FigureResult:
     """Figure 2: four ways of training, on the shipped corpus and on a given one."""
     if find_spec("torch") is None:
         raise InputError(f"{NAME} trains language models and needs torch: pip install 'dpassay[text]'")
@@ -53,7 +53,7 @@ def uedp_perplexity(options: Options) -> Result:
     found = _trained(wanted, header(sources, runs, options.seed, setup), options)
     rows = _chosen([_row(name, task, *found[name]) for name, task in wanted.items()])
     references = {source.name: _references(source) for source in sources}
-    return Result(
+    return FigureResult(
         rows=rows,
         draw=lambda figure: _draw(figure, rows, references),
         caption=_caption(sources, runs, setup),
@@ -69,20 +69,22 @@ def uedp_perplexity(options: Options) -> Result:
     )
 
 
-def all_sources(given: Sequence[Source]) -> tuple[Source, ...]:
+def all_sources(given: Sequence[TextSource]) -> tuple[TextSource, ...]:
     """The shipped corpus, and the given ones."""
-    from dpassay.training.comparison import Source
+    from dpassay.training.comparison import TextSource
 
-    found = (Source(), *given)
+    found = (TextSource(), *given)
     names = [source.name for source in found]
     if len(set(names)) < len(names):
         raise InputError(f"two corpora have the same name, {names[-1]!r}: rename the file")
     return found
 
 
-def all_tasks(sources: Sequence[Source], runs: int, seed: int, device: str, setup: Setup) -> dict[str, Task]:
+def all_tasks(
+    sources: Sequence[TextSource], runs: int, seed: int, device: str, setup: Setup
+) -> dict[str, TrainingTask]:
     """One model for each corpus, way of training, ε, learning rate and seed, by name."""
-    from dpassay.training.comparison import ARMS, PRIVATE, Task
+    from dpassay.training.comparison import ARMS, PRIVATE, TrainingTask
 
     found = {}
     for source in sources:
@@ -91,7 +93,7 @@ def all_tasks(sources: Sequence[Source], runs: int, seed: int, device: str, setu
                 noise = least_noise(epsilon, DELTA, rate(arm, setup), setup.rounds) if arm in PRIVATE else 0.0
                 for learning_rate, run in itertools.product(RATES, range(runs)):
                     name = f"{source.name}/{arm}/{epsilon:g}/{learning_rate:g}/{run}"
-                    found[name] = Task(source, arm, noise, 1000 * seed + run, learning_rate, setup, device)
+                    found[name] = TrainingTask(source, arm, noise, 1000 * seed + run, learning_rate, setup, device)
     return found
 
 
@@ -112,7 +114,7 @@ def true_epsilon(arm: str, noise_multiplier: float, setup: Setup) -> Interval:
     return Account(rate(arm, setup), 1.0, noise_multiplier, setup.rounds, DELTA).epsilon()
 
 
-def header(sources: Sequence[Source], runs: int, seed: int, setup: Setup) -> dict[str, Any]:
+def header(sources: Sequence[TextSource], runs: int, seed: int, setup: Setup) -> dict[str, Any]:
     """What must be the same for finished models to be reused."""
     from dpassay.training.comparison import read, words_of
 
@@ -121,7 +123,9 @@ def header(sources: Sequence[Source], runs: int, seed: int, setup: Setup) -> dic
     return {**made, "setup": asdict(setup), "corpora": prints}
 
 
-def _trained(wanted: dict[str, Task], made: dict[str, Any], options: Options) -> dict[str, list[Any]]:
+def _trained(
+    wanted: dict[str, TrainingTask], made: dict[str, Any], options: ReproductionOptions
+) -> dict[str, list[Any]]:
     """Perplexities of all models; those in the partial file are not trained again."""
     from dpassay.training.comparison import run
 
@@ -135,7 +139,7 @@ def _trained(wanted: dict[str, Task], made: dict[str, Any], options: Options) ->
     return partial.found
 
 
-def _workers(options: Options, models: int) -> AbstractContextManager[Executor]:
+def _workers(options: ReproductionOptions, models: int) -> AbstractContextManager[Executor]:
     """The given executor, or otherwise one process per core, if there is work for several."""
     if options.executor is not None:
         return nullcontext(options.executor)
@@ -147,7 +151,7 @@ def _are_perplexities(found: Any) -> bool:
     return isinstance(found, list) and len(found) == 3 and all(isinstance(p, float) and p >= 1 for p in found)
 
 
-def _row(name: str, task: Task, perplexity: float, as_read: float, to_choose: float) -> dict[str, Any]:
+def _row(name: str, task: TrainingTask, perplexity: float, as_read: float, to_choose: float) -> dict[str, Any]:
     corpus, arm, epsilon, _, run = name.rsplit("/", 4)
     private = task.noise_multiplier > 0
     true = true_epsilon(arm, task.noise_multiplier, task.setup) if private else None
@@ -181,22 +185,22 @@ def _chosen(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "chosen": row["learning_rate"] == best[point(row)]} for row in rows]
 
 
-def _references(source: Source) -> dict[str, float]:
+def _references(source: TextSource) -> dict[str, float]:
     """The perplexity of a model that gives all words equal probability, or each its frequency in the training text.
 
     And the proportion of held-out words outside the vocabulary: all of these are one word.
     """
-    from dpassay.text.models.words import PAD, UNKNOWN, Vocabulary
+    from dpassay.text.models.words import PAD, UNKNOWN, ModelVocabulary
     from dpassay.training.comparison import LONGEST, held_out, trained_on, unigram_perplexity, words_of
 
-    words = Vocabulary(words_of(source))
+    words = ModelVocabulary(words_of(source))
     trained, said = (words.numbers([u.text for u in some], LONGEST) for some in (trained_on(source), held_out(source)))
     unknown = float((said == UNKNOWN).sum() / (said != PAD).sum())
     unigram = unigram_perplexity(trained, said, len(words))
     return {"uniform": float(len(words)), "unigram": unigram, "unknown": unknown}
 
 
-def _caption(sources: Sequence[Source], runs: int, setup: Setup) -> str:
+def _caption(sources: Sequence[TextSource], runs: int, setup: Setup) -> str:
     return (
         f"Perplexity on held-out text over the true ε at δ = {DELTA:g}, on {' and '.join(s.name for s in sources)}. "
         "User-level and user-entity DP have the same true ε, certified by the accountant, each for its own neighbours. "
@@ -244,7 +248,7 @@ def _findings(rows: Sequence[dict[str, Any]], references: dict[str, dict[str, fl
                 "learning rate that was tried."
             )
     spread = max(1 - row["true_lower"] / row["epsilon"] for row in rows if math.isfinite(row["epsilon"]))
-    published = glance(REGISTRY["uedp"])[1].upper
+    published = quick_check(REGISTRY["uedp"])[1].upper
     return [
         *found,
         f"The true ε of each private model is certified: at most what the figure says, and at most {spread:.2%} less.",
@@ -259,7 +263,7 @@ def _findings(rows: Sequence[dict[str, Any]], references: dict[str, dict[str, fl
 
 def _draw(figure: Any, rows: list[dict[str, Any]], references: dict[str, dict[str, float]]) -> None:
     axes = figure.subplots(1, len(references), squeeze=False)[0]
-    published = glance(REGISTRY["uedp"])[1].upper
+    published = quick_check(REGISTRY["uedp"])[1].upper
     for axis, (corpus, reference) in zip(axes, references.items(), strict=True):
         axis.axvspan(*CLAIMED, color="0.9", zorder=0, label="ε claimed for UeDP as published")
         axis.axvline(published, color="0.7", linewidth=3, zorder=0, label=f"its true ε, {published:.0f}")

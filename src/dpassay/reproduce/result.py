@@ -23,7 +23,7 @@ from dpassay.compute.kernels.majority_vote import draws_of
 from dpassay.core.files import write_whole
 
 if TYPE_CHECKING:
-    from dpassay.training.comparison import Source
+    from dpassay.training.comparison import TextSource
 
 SCHEMA, PARTIAL = "dpassay/reproduction/1", "dpassay/partial/1"
 FIELDS = ("caption", "published", "found", "compared", "comparisons", "rows")  # of the JSON, besides the parameters
@@ -50,7 +50,7 @@ def label(axis: Any, x: str = "", y: str = "", log: str = "", **legend: Any) -> 
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PublishedComparison:
     """A published number and ours; `error` is the standard error of the one that was sampled."""
 
     what: str
@@ -68,7 +68,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Result:
+class FigureResult:
     """The result of one reproduction."""
 
     rows: Sequence[Mapping[str, Any]]
@@ -76,13 +76,13 @@ class Result:
     caption: str
     published: str
     found: Sequence[str] = ()
-    comparisons: Sequence[Comparison] = ()
+    comparisons: Sequence[PublishedComparison] = ()
     compared: str = "Ours is exact."  # what is compared with what
     size: tuple[float, float] = (6.4, 4.0)
 
 
 @dataclass(frozen=True)
-class Options:
+class ReproductionOptions:
     """How a reproduction is made: runs where something is sampled (None: the default), the seed, and where."""
 
     runs: int | None = None
@@ -91,7 +91,7 @@ class Options:
     device: str = "cpu"
     executor: Executor | None = None
     partial: Path | None = None  # where a long one saves its progress, to resume after an interruption
-    corpora: tuple[Source, ...] = ()  # besides the shipped one, for figures that train models
+    corpora: tuple[TextSource, ...] = ()  # besides the shipped one, for figures that train models
 
     @contextmanager
     def at_work(self) -> Iterator[Executor]:
@@ -137,7 +137,7 @@ def sampled_counts(
     counts: Callable[[Task, Found], tuple[int, int]],
     draws: Callable[[Task], int],
     made: Mapping[str, Any],
-    options: Options,
+    options: ReproductionOptions,
 ) -> dict[str, list[int]]:
     """Two counts for each part, summed over its tasks; in constant memory, and resumable part by part.
 
@@ -165,7 +165,7 @@ def _counts(found: Any, most: int) -> bool:
     return isinstance(found, list) and len(found) == 2 and all(type(c) is int and 0 <= c <= most for c in found)
 
 
-def save(result: Result, name: str, folder: Path, parameters: Mapping[str, Any]) -> list[Path]:
+def save(result: FigureResult, name: str, folder: Path, parameters: Mapping[str, Any]) -> list[Path]:
     """Write all files of a result, each whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     written = {
@@ -252,7 +252,7 @@ def pictures(
     return made
 
 
-def _words(result: Result, name: str) -> str:
+def _words(result: FigureResult, name: str) -> str:
     parts = [f"# {name}", f"![{name}]({name}.svg)", result.caption, "## Published", result.published]
     if result.comparisons:
         parts += ["## Published and ours", result.compared, _compared(result.comparisons)]
@@ -261,7 +261,7 @@ def _words(result: Result, name: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _compared(comparisons: Sequence[Comparison]) -> str:
+def _compared(comparisons: Sequence[PublishedComparison]) -> str:
     lines = ["| what | published | ours | apart |", "|---|---|---|---|"]
     for c in comparisons:
         apart = "" if math.isnan(c.apart) else f"{c.apart:+.2f} standard errors"

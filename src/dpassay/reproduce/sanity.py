@@ -14,7 +14,16 @@ from dpassay.exact.pld.loss_masses import loss_masses
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Laplace
 from dpassay.reproduce.published.acl2022 import DIMENSIONS, EPSILONS, published
-from dpassay.reproduce.result import COLOURS, DASHES, MARKS, Comparison, Options, Result, label, sampled_counts
+from dpassay.reproduce.result import (
+    COLOURS,
+    DASHES,
+    MARKS,
+    FigureResult,
+    PublishedComparison,
+    ReproductionOptions,
+    label,
+    sampled_counts,
+)
 
 RUNS = 100_000
 THEIR_RUNS = 10_000_000
@@ -72,7 +81,7 @@ def _log_ratio(p: float, q: float) -> float:
     return math.inf if q == 0 else math.log(p / q)
 
 
-def sampled_votes(cells: Sequence[tuple[str, float, int]], options: Options) -> list[tuple[int, int]]:
+def sampled_votes(cells: Sequence[tuple[str, float, int]], options: ReproductionOptions) -> list[tuple[int, int]]:
     """For each cell, how many of the runs on zeros, and of those on ones, were voted to be ones."""
     runs = options.runs or RUNS
     votes = sampled_counts(
@@ -103,7 +112,7 @@ def standard_error(mechanism: str, epsilon: float, n: int, runs: int) -> float:
     return math.sqrt((1 - right) / (runs * right) + (1 - wrong) / (runs * wrong))
 
 
-def sanity_check(options: Options) -> Result:
+def sanity_check(options: ReproductionOptions) -> FigureResult:
     """Figure 2: six mechanisms and a clipped ADePT, seven ε, six dimensions: sampled, exact, and as published."""
     runs = options.runs or RUNS
     rows: list[dict[str, Any]] = []
@@ -115,7 +124,7 @@ def sanity_check(options: Options) -> Result:
         row |= {"sampled": votes_loss(*votes, runs), "exact": exact_loss(mechanism, epsilon, n)}
         row |= {"published": published(mechanism, text, n), "true": _true(mechanism, epsilon, n)}
         rows.append(row | {"error": standard_error(mechanism, epsilon, n, runs)})
-    return Result(
+    return FigureResult(
         rows=rows,
         draw=lambda figure: _draw(figure, rows),
         caption="Empirical privacy loss of a majority vote that guesses n zeros or n ones. Lines: exact. "
@@ -140,14 +149,14 @@ def _true(mechanism: str, epsilon: float, n: int) -> float:
     return 0.0 if mechanism == "coin flip" else n / noise_scale(mechanism, epsilon, n)
 
 
-def _comparisons(rows: list[dict[str, Any]]) -> Iterator[Comparison]:
+def _comparisons(rows: list[dict[str, Any]]) -> Iterator[PublishedComparison]:
     """The published numbers against the exact ones, in standard errors of the runs that they came from."""
     for row in rows:
         if row["mechanism"] in ("laplace", "adept", "halved"):
             kept = THEIR_RUNS if row["dim"] <= 16 else THEIR_RUNS // 10
             error = standard_error(row["mechanism"], row["epsilon"], row["dim"], kept)
             what = f"{row['mechanism']}, ε {row['epsilon']:g}, n {row['dim']}"
-            yield Comparison(what, row["published"], row["exact"], error)
+            yield PublishedComparison(what, row["published"], row["exact"], error)
 
 
 def _spread(rows: list[dict[str, Any]], wide: bool, runs: int) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpassay.audit.testing.experiment import stream
-from dpassay.reproduce.result import COLOURS, Comparison, Options, Result, label
+from dpassay.reproduce.result import COLOURS, FigureResult, PublishedComparison, ReproductionOptions, label
 
 Row = tuple[str, int, int, str]
 COLUMNS = ("name", "hospitalized", "age", "drugs")
@@ -75,7 +75,7 @@ def subset_delta(people: int, delta: float) -> float:
     )
 
 
-def lecture_tables(options: Options) -> Result:
+def lecture_tables(options: ReproductionOptions) -> FigureResult:
     """Tables 1 to 5 of the lecture: the data, and what the two algorithms return."""
     runs, n = options.runs or RUNS, len(PEOPLE)
     full, shown = _counted(everything, 3, options, lambda table: table == PEOPLE)
@@ -85,7 +85,7 @@ def lecture_tables(options: Options) -> Result:
     somebody = -math.expm1(n * math.log1p(-DELTA))
     error = {p: math.sqrt(p * (1 - p) / runs) for p in (DELTA, somebody)}
     sizes = [math.comb(n, k) * DELTA**k * (1 - DELTA) ** (n - k) for k in range(n + 1)]
-    return Result(
+    return FigureResult(
         rows=rows,
         draw=lambda figure: _draw(figure, sizes),
         caption=f"How many of the {n} rows the second algorithm returns verbatim, with which probability, at δ = "
@@ -95,8 +95,8 @@ def lecture_tables(options: Options) -> Result:
         "algorithms are (0, δ)-DP; the first returns the data with probability δ, the second leaks somebody with "
         "probability 1 - (1-δ)^n.",
         comparisons=(
-            Comparison("algorithm 1 returns the data", DELTA, full / runs, error[DELTA]),
-            Comparison("algorithm 2 leaks somebody", somebody, leaked / runs, error[somebody]),
+            PublishedComparison("algorithm 1 returns the data", DELTA, full / runs, error[DELTA]),
+            PublishedComparison("algorithm 2 leaks somebody", somebody, leaked / runs, error[somebody]),
         ),
         compared=f"Published is the formula, ours the share of {runs:,} runs of the algorithms.",
         found=(
@@ -112,7 +112,7 @@ def lecture_tables(options: Options) -> Result:
 def _counted(
     algorithm: Callable[[Sequence[Row], float, np.random.Generator], tuple[Row, ...]],
     place: int,
-    options: Options,
+    options: ReproductionOptions,
     leaks: Callable[[tuple[Row, ...]], bool],
 ) -> tuple[int, tuple[Row, ...]]:
     """In how many runs the algorithm leaks, and what it returned in the first of them; nothing if there is none."""

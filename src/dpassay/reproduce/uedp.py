@@ -4,10 +4,18 @@ import math
 from typing import Any
 
 from dpassay.claims.claim import Claim
-from dpassay.claims.judge import glance
+from dpassay.claims.judge import quick_check
 from dpassay.claims.registry import REGISTRY
 from dpassay.core.interval import Interval
-from dpassay.reproduce.result import COLOURS, DASHES, MARKS, Comparison, Options, Result, label
+from dpassay.reproduce.result import (
+    COLOURS,
+    DASHES,
+    MARKS,
+    FigureResult,
+    PublishedComparison,
+    ReproductionOptions,
+    label,
+)
 
 ROUNDS = (10, 30, 100, 300, 1000, 2000, 3000, 5000)
 DELTA, Z, USERS, ENTITIES = "1e-5", 2, "0.05", "0.5"  # z, q_u and q_e of the paper
@@ -47,11 +55,11 @@ def moments_epsilon(rate: float, z: float, rounds: int, delta: float, largest: i
     return min((rounds * moment(k) + math.log(1 / delta)) / (k - 1) for k in range(2, largest + 1))
 
 
-def uedp_budgets(options: Options) -> Result:
+def uedp_budgets(options: ReproductionOptions) -> FigureResult:
     """ε over the number of rounds for user-level DP, f_E and f_E+: claimed and true."""
     rows: list[dict[str, Any]] = []
     for done, rounds in enumerate(ROUNDS, 1):
-        user, alone, most = _user(rounds), _one_entity(rounds), glance(REGISTRY["uedp"](z=Z, T=rounds))[1]
+        user, alone, most = _user(rounds), _one_entity(rounds), quick_check(REGISTRY["uedp"](z=Z, T=rounds))[1]
         for level, rate in RATES.items():
             low, high = (user, user) if level == "user" else (alone, most)
             claimed = moments_epsilon(rate, Z, rounds, float(DELTA))
@@ -62,7 +70,7 @@ def uedp_budgets(options: Options) -> Result:
     comparisons = _compared()
     off = max(abs(c.ours / c.published - 1) for c in comparisons if not c.what.startswith("misc"))
     at = {row["level"]: row for row in rows if row["rounds"] == 1000}
-    return Result(
+    return FigureResult(
         rows=rows,
         draw=lambda figure: _draw(figure, rows),
         caption="ε at δ = 1e-5 over the number of rounds, q_u = 0.05, q_e = 0.5, q_s = 1, z = 2. Dotted: what the "
@@ -99,16 +107,16 @@ def _sampled(shift: str, noise: str, rate: str, rounds: int) -> Interval:
     uedp = REGISTRY["uedp"].parameters
     values = {"q": rate, "z": Z, "T": rounds, "beta": uedp["beta"], **({"m": uedp["m"]} if "m" in shift else {})}
     text = f"poisson(q) | clip(l2, {shift}) | gaussian({noise}) | times(T)"
-    return glance(Claim("rounds", text, epsilon=1, delta=DELTA, dim=1, parameters=values))[1]
+    return quick_check(Claim("rounds", text, epsilon=1, delta=DELTA, dim=1, parameters=values))[1]
 
 
-def _compared() -> list[Comparison]:
+def _compared() -> list[PublishedComparison]:
     found = []
     for name, (users, entities, rounds) in RELEASED.items():
         rate = users / DOCUMENTS * (float(ENTITIES) * entities / SENTENCES if entities else 1)
         for i, count in enumerate(rounds, 1):
             ours = moments_epsilon(rate, Z, count, float(DELTA))
-            found.append(Comparison(f"{name}, {count:,} rounds", i / 2, ours))
+            found.append(PublishedComparison(f"{name}, {count:,} rounds", i / 2, ours))
     return found
 
 

@@ -29,7 +29,7 @@ from dpassay.errors import InputError, MechanismError
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.pipeline.mechanism import Failure, HasDistribution, Mechanism
 from dpassay.reproduce.published.acl2022 import DIMENSIONS, EPSILONS
-from dpassay.reproduce.result import COLOURS, DASHES, MARKS, Options, Partial, Result, label
+from dpassay.reproduce.result import COLOURS, DASHES, MARKS, FigureResult, Partial, ReproductionOptions, label
 from dpassay.reproduce.sanity import loss_axis, shown_at, votes_loss
 
 RUNS = 10_000
@@ -62,17 +62,17 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Grid:
+class VoteGrid:
     """The values of ε and the dimensions of the table."""
 
     epsilons: tuple[float, ...] = tuple(map(float, EPSILONS))
     dims: tuple[int, ...] = DIMENSIONS
 
     @classmethod
-    def read(cls, epsilons: str | None, dims: str | None) -> Grid:
+    def read(cls, epsilons: str | None, dims: str | None) -> VoteGrid:
         """From lists with commas; those of the paper if they are left out.
 
-        >>> Grid.read("0.5, 2", None).epsilons, Grid.read(None, "1,8").dims
+        >>> VoteGrid.read("0.5, 2", None).epsilons, VoteGrid.read(None, "1,8").dims
         ((0.5, 2.0), (1, 8))
         """
         return cls(
@@ -138,7 +138,7 @@ def _parameters(thing: Any) -> tuple[str, list[str]]:
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-def mechanisms(subject: Subject, grid: Grid) -> Callable[[float, int], tuple[Mechanism, Any]]:
+def mechanisms(subject: Subject, grid: VoteGrid) -> Callable[[float, int], tuple[Mechanism, Any]]:
     """For each cell what is run, and what knows its distribution, or None. All are tried here once."""
     thing = None if subject.python is None else load_object(subject.python)
     if thing is not None and len(grid.epsilons) > 1 and not takes_epsilon(thing):
@@ -257,7 +257,7 @@ def beyond(bound: float, epsilon: float) -> bool:
     return bound > epsilon * (1 + ROUNDING)
 
 
-def sanity_check_of(subject: Subject, grid: Grid, options: Options) -> Result:
+def sanity_check_of(subject: Subject, grid: VoteGrid, options: ReproductionOptions) -> FigureResult:
     """The table of a mechanism, over ε and n."""
     runs, cells = options.runs or RUNS, grid.cells
     made: dict[str, Any] = {"figure": subject.name, **subject.data(), "runs": runs, "seed": options.seed}
@@ -300,7 +300,7 @@ def sanity_check_of(subject: Subject, grid: Grid, options: Options) -> Result:
         shown = ("vote_bound", "learnt_bound", *(["exact"] if known is mechanism else []))  # a formula is not the code
         row["refuted"] = any(beyond(row[what], epsilon) for what in shown)
         rows.append(row)
-    return Result(
+    return FigureResult(
         rows=rows,
         draw=lambda figure: _draw(figure, rows, grid),
         caption=f"The sanity check of {subject.python or subject.pipeline}, with {runs:,} runs on n zeros and as many "
@@ -348,10 +348,10 @@ TABLES = {
 }
 
 
-def table(rows: Sequence[Mapping[str, Any]], grid: Grid, what: str) -> list[list[str]] | None:
+def table(rows: Sequence[Mapping[str, Any]], grid: VoteGrid, what: str) -> list[list[str]] | None:
     """One quantity over ε and n; an asterisk marks what refutes the claimed ε. None if it is not known anywhere.
 
-    >>> table([{"epsilon": 1.0, "dim": 8, "vote_bound": 1.25}], Grid((1.0,), (8,)), "vote_bound")
+    >>> table([{"epsilon": 1.0, "dim": 8, "vote_bound": 1.25}], VoteGrid((1.0,), (8,)), "vote_bound")
     [['1', '1.25*']]
     """
     values = {(row["epsilon"], row["dim"]): row[what] for row in rows}
@@ -369,7 +369,7 @@ def table(rows: Sequence[Mapping[str, Any]], grid: Grid, what: str) -> list[list
 PANELS = {"empirical": "the vote's empirical ε", "learnt_bound": "learnt bound", "exact": "exact, zeros and ones"}
 
 
-def _draw(figure: Any, rows: Sequence[dict[str, Any]], grid: Grid) -> None:
+def _draw(figure: Any, rows: Sequence[dict[str, Any]], grid: VoteGrid) -> None:
     panels = [what for what in PANELS if not all(math.isnan(row[what]) for row in rows)]
     axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     claimed = (min(grid.epsilons), max(grid.epsilons) * (1.0 if len(grid.epsilons) > 1 else 1.01))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dpassay.errors import InputError
-from dpassay.scan.reading.values import Place
+from dpassay.scan.reading.values import SourceLine
 
 Severity = Literal["refuted", "suspicious", "information"]
 SEVERITIES: tuple[Severity, ...] = ("refuted", "suspicious", "information")
@@ -18,16 +18,16 @@ BASELINE = "dpassay/scan-baseline/1"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ScanFinding:
     """One rule that a line breaks: where, in which function, how serious, and a sentence.
 
-    >>> Finding("scale-inverted", "refuted", Place("noise.py", 3), "add", "The scale grows with ε.").key[:14]
+    >>> ScanFinding("scale-inverted", "refuted", SourceLine("noise.py", 3), "add", "The scale grows with ε.").key[:14]
     'scale-inverted'
     """
 
     rule: str
     severity: Severity
-    place: Place
+    place: SourceLine
     function: str
     message: str
     code: str = ""
@@ -53,16 +53,16 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Mechanism:
+class FoundMechanism:
     """A function that adds noise for privacy, with what was read about it and, after `--run`, what its runs show."""
 
     name: str
     module: str
-    place: Place
+    place: SourceLine
     claim: str
     parameters: dict[str, str]
     noise: tuple[str, ...]
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ScanFinding, ...] = ()
     outcome: str = ""  # refuted, not refuted, not run; empty without --run
     epsilon: str = ""  # what was claimed, and what the runs show
     reason: str = ""
@@ -98,8 +98,8 @@ class Scan:
     """The result: mechanisms, worst first; findings that belong to none; what was not read."""
 
     subject: str
-    mechanisms: tuple[Mechanism, ...]
-    others: tuple[Finding, ...]
+    mechanisms: tuple[FoundMechanism, ...]
+    others: tuple[ScanFinding, ...]
     files: int
     lines: int
     skipped: tuple[str, ...] = ()
@@ -108,13 +108,13 @@ class Scan:
     runs: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[ScanFinding]:
         """All findings, each once, worst first."""
         each = [one for mechanism in self.mechanisms for one in mechanism.findings]
         return sorted(dict.fromkeys([*each, *self.others]), key=_order)
 
     @property
-    def alarms(self) -> list[Finding]:
+    def alarms(self) -> list[ScanFinding]:
         """Findings above information."""
         return [one for one in self.findings if one.severity != "information"]
 
@@ -159,11 +159,11 @@ class Scan:
         return replace(self, mechanisms=in_order(kept), others=tuple(one for one in self.others if one.rule in wanted))
 
 
-def _order(one: Finding) -> tuple[int, str, int, str]:
+def _order(one: ScanFinding) -> tuple[int, str, int, str]:
     return SEVERITIES.index(one.severity), one.place.file, one.place.line, one.rule
 
 
-def in_order(mechanisms: Iterable[Mechanism]) -> tuple[Mechanism, ...]:
+def in_order(mechanisms: Iterable[FoundMechanism]) -> tuple[FoundMechanism, ...]:
     """The worst first, then by file and line."""
     words = (*SEVERITIES, "none")
     return tuple(sorted(mechanisms, key=lambda one: (words.index(one.severity), one.place.file, one.place.line)))

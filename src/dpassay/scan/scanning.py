@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from dpassay.errors import InputError
-from dpassay.scan.findings import SEVERITIES, Finding, Mechanism, Scan, in_order
-from dpassay.scan.reading.index import Function, Index, Module
+from dpassay.scan.findings import SEVERITIES, FoundMechanism, Scan, ScanFinding, in_order
+from dpassay.scan.reading.index import FunctionSource, Index, Module
 from dpassay.scan.reading.libraries import DRAWING
 from dpassay.scan.reading.names import role_of
-from dpassay.scan.reading.values import Log, Place, Used
+from dpassay.scan.reading.values import Log, SourceLine, Used
 from dpassay.scan.reading.walk import Walk
 from dpassay.scan.rules.context import Context, protects
 from dpassay.scan.rules.flows import check_flows
@@ -61,18 +61,18 @@ def scan_and_index(
 
 def check_modules(
     modules: list[Module], skipped: Skipped, progress: Progress | None = None
-) -> tuple[tuple[Mechanism, ...], tuple[Finding, ...], bool]:
+) -> tuple[tuple[FoundMechanism, ...], tuple[ScanFinding, ...], bool]:
     """The mechanisms of some modules with their findings, the other findings, and whether Ctrl-C ended it."""
     return check_index(Index(modules), skipped, progress)
 
 
 def check_index(
     index: Index, skipped: Skipped, progress: Progress | None = None
-) -> tuple[tuple[Mechanism, ...], tuple[Finding, ...], bool]:
+) -> tuple[tuple[FoundMechanism, ...], tuple[ScanFinding, ...], bool]:
     """The same for modules whose names are already resolved."""
     wanted = [one for one in index.functions() if one.module.about_privacy]
-    mechanisms: list[Mechanism] = []
-    loose: list[Finding] = []
+    mechanisms: list[FoundMechanism] = []
+    loose: list[ScanFinding] = []
     stopped = False
     try:
         for done, function in enumerate(wanted):
@@ -95,7 +95,7 @@ def check_index(
     return in_order(kept), others, stopped
 
 
-def read_function(index: Index, function: Function) -> tuple[Mechanism | None, list[Finding]]:
+def read_function(index: Index, function: FunctionSource) -> tuple[FoundMechanism | None, list[ScanFinding]]:
     """One function: the mechanism that it is, if it is one, and what the rules find."""
     log = Walk(index, function).read() if _worth_reading(index, function) else Log(function)
     context = Context(index, log)
@@ -115,15 +115,15 @@ def read_function(index: Index, function: Function) -> tuple[Mechanism | None, l
         _floating_point(context, uses)
     noise = [f"{one.noise.law}({one.noise.terms[0] if one.noise.terms else '?'})" for one in uses]
     noise += [one.law for one in chosen if not uses]
-    place = Place(function.module.file, function.node.lineno)
+    place = SourceLine(function.module.file, function.node.lineno)
     parameters = {name: role for name in log.parameters if (role := role_of(name))}
-    made = Mechanism(
+    made = FoundMechanism(
         function.qualified, function.module.name, place, context.claim, parameters, tuple(dict.fromkeys(noise))
     )
     return made, context.found
 
 
-def _worth_reading(index: Index, function: Function) -> bool:
+def _worth_reading(index: Index, function: FunctionSource) -> bool:
     """Whether a function can draw, seed or scale: otherwise its text is enough."""
     if function.name in index.drawing or function.called & {"seed", "manual_seed", "set_seed"}:
         return True
@@ -149,9 +149,11 @@ def _floating_point(context: Context, uses: list[Used]) -> None:
         context.report("floating-point-noise", "information", direct[0].where.place, said)
 
 
-def once(mechanisms: list[Mechanism], loose: list[Finding]) -> tuple[list[Mechanism], tuple[Finding, ...]]:
+def once(
+    mechanisms: list[FoundMechanism], loose: list[ScanFinding]
+) -> tuple[list[FoundMechanism], tuple[ScanFinding, ...]]:
     """Each rule once for each line, at its worst; it stays with the function that holds the line, if it is listed."""
-    owners: dict[tuple[str, str, int], tuple[int, Finding, int]] = {}
+    owners: dict[tuple[str, str, int], tuple[int, ScanFinding, int]] = {}
     for number, mechanism in enumerate([*mechanisms, None]):
         for one in mechanism.findings if mechanism is not None else loose:
             spot = (one.rule, one.place.file, one.place.line)
@@ -163,6 +165,6 @@ def once(mechanisms: list[Mechanism], loose: list[Finding]) -> tuple[list[Mechan
     return kept, _of(owners.values(), len(mechanisms))
 
 
-def _of(owners: Iterable[tuple[int, Finding, int]], number: int) -> tuple[Finding, ...]:
+def _of(owners: Iterable[tuple[int, ScanFinding, int]], number: int) -> tuple[ScanFinding, ...]:
     mine = [one for _, one, owner in owners if owner == number]
     return tuple(sorted(mine, key=lambda one: (SEVERITIES.index(one.severity), one.place.line)))

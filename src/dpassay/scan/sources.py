@@ -31,7 +31,7 @@ TESTS = {"tests", "test", "testing"}
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """One file: the path that reports show, its dotted name, and its bytes."""
 
     file: str
@@ -47,7 +47,7 @@ class Skipped:
     sentences: list[str] = field(default_factory=list)
 
 
-def sources(place: Path, skipped: Skipped, tests: bool = False) -> Iterator[Source]:
+def sources(place: Path, skipped: Skipped, tests: bool = False) -> Iterator[SourceFile]:
     """The Python files at a place, one after the other, so that memory does not grow with their number."""
     if place.is_file() and place.suffix == ".py":
         yield from _file(place, str(place), place.stem, skipped)
@@ -61,7 +61,7 @@ def sources(place: Path, skipped: Skipped, tests: bool = False) -> Iterator[Sour
         raise InputError(f"cannot scan {place}: name a folder, a .py file or a wheel")
 
 
-def _folder(place: Path, skipped: Skipped, tests: bool) -> Iterator[Source]:
+def _folder(place: Path, skipped: Skipped, tests: bool) -> Iterator[SourceFile]:
     count = 0
     for folder, names, files in os.walk(place):
         names[:] = sorted(one for one in names if one not in SKIPPED_FOLDERS and not one.startswith("."))
@@ -93,7 +93,7 @@ def _dotted(path: Path) -> str:
     return ".".join(parts) or path.resolve().parent.name
 
 
-def _file(path: Path, shown: str, module: str, skipped: Skipped) -> Iterator[Source]:
+def _file(path: Path, shown: str, module: str, skipped: Skipped) -> Iterator[SourceFile]:
     try:
         if path.stat().st_size > MOST_BYTES:
             skipped.sentences.append(f"{shown} was not read: it has more than {MOST_BYTES:,} bytes")
@@ -102,10 +102,10 @@ def _file(path: Path, shown: str, module: str, skipped: Skipped) -> Iterator[Sou
     except OSError as error:
         skipped.sentences.append(f"{shown} cannot be read: {error.strerror}")
         return
-    yield Source(shown, module, content, path.name == "__init__.py")
+    yield SourceFile(shown, module, content, path.name == "__init__.py")
 
 
-def _wheel(place: Path, skipped: Skipped, tests: bool) -> Iterator[Source]:
+def _wheel(place: Path, skipped: Skipped, tests: bool) -> Iterator[SourceFile]:
     try:
         with zipfile.ZipFile(place) as archive:
             for info in archive.infolist():
@@ -116,12 +116,12 @@ def _wheel(place: Path, skipped: Skipped, tests: bool) -> Iterator[Source]:
                     skipped.sentences.append(f"{info.filename} was not read: it has more than {MOST_BYTES:,} bytes")
                     continue
                 parts = path.parts[:-1] if path.name == "__init__.py" else path.with_suffix("").parts
-                yield Source(info.filename, ".".join(parts), archive.read(info), path.name == "__init__.py")
+                yield SourceFile(info.filename, ".".join(parts), archive.read(info), path.name == "__init__.py")
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as error:
         raise InputError(f"{place} cannot be read as a wheel: {error}") from None
 
 
-def parse(source: Source, skipped: Skipped) -> Module | None:
+def parse(source: SourceFile, skipped: Skipped) -> Module | None:
     """A file as a syntax tree; None, with a sentence, where it is not Python."""
     try:
         with warnings.catch_warnings():

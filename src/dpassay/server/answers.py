@@ -10,7 +10,7 @@ from typing import Any
 
 from dpassay.api import check
 from dpassay.claims.claim import Claim
-from dpassay.claims.judge import glance
+from dpassay.claims.judge import quick_check
 from dpassay.claims.registry import SYSTEMS, find
 from dpassay.core.guarantee import ApproxDP, PureDP, epsilon_delta
 from dpassay.core.interval import outward
@@ -28,7 +28,7 @@ from dpassay.report.pages.meaning import shown as shorter
 from dpassay.report.pages.page import LETTERS, Scale, charted, headline, kinds_of, true_shown
 from dpassay.report.pages.typeset import sentence, typeset
 from dpassay.report.terminal import describe_witness, event_words
-from dpassay.server.asked import Asked, of_claim
+from dpassay.server.asked import PageQuestion, of_claim
 from dpassay.server.pictures import pictures
 
 Parts = Iterator[dict[str, Any]]
@@ -37,17 +37,17 @@ MOST_DRAWN = 2_000_000  # numbers that the sanity check may draw at once, as run
 RUNS, ALPHA = 20_000, 0.001
 
 
-def glance_parts(asked: Asked) -> Parts:
+def glance_parts(asked: PageQuestion) -> Parts:
     """The verdict as a word, a sentence and an interval, with the pictures: what can be computed quickly.
 
-    >>> (quick,) = glance_parts(Asked("query(l1, 1) | laplace(1)", epsilon="0.5"))
+    >>> (quick,) = glance_parts(PageQuestion("query(l1, 1) | laplace(1)", epsilon="0.5"))
     >>> quick["word"], quick["interval"]
     ('refuted', '1')
     """
     claim = asked.claim()
     pipeline = claim.mechanism
     neighbours = claim.neighbours or pipeline.neighbours
-    word, value, least_delta = glance(claim)
+    word, value, least_delta = quick_check(claim)
     judged = JudgedClaim(claim.name, "", pipeline, claim.pipeline, neighbours, claim.guarantee)
     quick = KINDS[word](judged, Bounds(value, None, least_delta), "")
     yield {
@@ -57,10 +57,10 @@ def glance_parts(asked: Asked) -> Parts:
     }
 
 
-def check_parts(asked: Asked) -> Parts:
+def check_parts(asked: PageQuestion) -> Parts:
     """The reason, the witness, the repairs and what does hold, and the whole verdict as in its schema.
 
-    >>> (full,) = check_parts(Asked("query(l1, 1) | laplace(1)", epsilon="0.5"))
+    >>> (full,) = check_parts(PageQuestion("query(l1, 1) | laplace(1)", epsilon="0.5"))
     >>> full["repairs"][0]["mechanism"]
     'query(l1, 1) | laplace(2)'
     """
@@ -117,27 +117,27 @@ def _rest(claim: Claim, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def certificate_parts(asked: Asked) -> Parts:
+def certificate_parts(asked: PageQuestion) -> Parts:
     """The certificate, as the text of a file."""
     yield {"text": json.dumps(certify(check(asked.claim())), indent=1, ensure_ascii=False) + "\n"}
 
 
-def report_parts(asked: Asked) -> Parts:
+def report_parts(asked: PageQuestion) -> Parts:
     """The self-contained page."""
     yield {"text": check(asked.claim()).to_html(asked.command)}
 
 
-def audit_parts(asked: Asked) -> Parts:
+def audit_parts(asked: PageQuestion) -> Parts:
     """The sanity check as runs come in: a lower bound on ε that holds at all times simultaneously.
 
-    >>> *_, last = audit_parts(Asked("query(l1, 1) | laplace(1)", epsilon="0.2"))
+    >>> *_, last = audit_parts(PageQuestion("query(l1, 1) | laplace(1)", epsilon="0.2"))
     >>> 0.2 < last["bound"] < 1, last["refuted"]
     (True, True)
     """
     from dpassay.audit.inputs.pair_search import search
     from dpassay.audit.options import AuditOptions
     from dpassay.audit.resolved import resolve
-    from dpassay.audit.testing.experiment import Game, bound
+    from dpassay.audit.testing.experiment import GameState, bound
     from dpassay.audit.testing.sequential import anytime
 
     claim = asked.claim()
@@ -152,7 +152,7 @@ def audit_parts(asked: Asked) -> Parts:
         budget = question.options.search_budget
         for cost, found in search(question.experiment, question.input_sets, question.hypothesis, budget, fixed=False):
             searched, inputs = searched + cost, found or inputs
-    experiment, game, best = question.experiment(inputs, 0), Game(kept=[[] for _ in inputs]), 0.0
+    experiment, game, best = question.experiment(inputs, 0), GameState(kept=[[] for _ in inputs]), 0.0
     claimed_at, said = question.guarantee.epsilon, 0
     for _ in anytime(experiment, game, runs - searched, None):
         if game.runs >= 1.15 * said + 20:
@@ -234,5 +234,5 @@ def answer(question: dict[str, Any]) -> Parts:
     """
     kind = QUESTIONS[question["kind"]]
     if "asked" in question:
-        return kind(Asked(**question["asked"]))
+        return kind(PageQuestion(**question["asked"]))
     return kind(question["name"]) if "name" in question else kind()

@@ -20,10 +20,10 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from dpassay.claims.registry import REGISTRY, SYSTEMS
-from dpassay.errors import InputError, harmless
+from dpassay.errors import InputError, escape_control_chars
 from dpassay.pipeline.parser import FUNCTIONS
 from dpassay.pipeline.stages.base import GROUPS, STAGES
-from dpassay.server.asked import Asked, of_claim, read
+from dpassay.server.asked import PageQuestion, of_claim, read
 from dpassay.server.guard import Guard, refusal
 from dpassay.server.pool import Failed, WorkerPool
 
@@ -39,15 +39,15 @@ STARTERS = (
 OTHERS = (
     (
         "DP-SGD: 1,000 sampled Gaussian steps",
-        Asked(
+        PageQuestion(
             "poisson(0.01) | clip(l2, 1) | gaussian(sigma) | times(1000)", {"sigma": "1"}, 10, epsilon="2", delta="1e-5"
         ),
     ),
     (
         "A token drawn from clamped logits",
-        Asked("clamp(-B, B) | softmax(T)", {"B": "5", "T": "1"}, 50_000, epsilon="20"),
+        PageQuestion("clamp(-B, B) | softmax(T)", {"B": "5", "T": "1"}, 50_000, epsilon="20"),
     ),
-    ("Metric DP: noise by distance in l2", Asked("radial(l2, 1/eps)", {}, 300, metric="l2", epsilon="10")),
+    ("Metric DP: noise by distance in l2", PageQuestion("radial(l2, 1/eps)", {}, 300, metric="l2", epsilon="10")),
 )
 
 
@@ -101,7 +101,7 @@ def make_app(host: str = "127.0.0.1", pool: WorkerPool | None = None) -> Guard:
     return Guard(app, host)
 
 
-def _asked(request: Request) -> Asked:
+def _asked(request: Request) -> PageQuestion:
     """The claim in the query string."""
     try:
         text = request.scope["query_string"].decode("ascii")
@@ -257,7 +257,7 @@ async def _learn(request: Request) -> Response:
 async def _story(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in REGISTRY:
-        said = f"There is no published claim called {harmless(name[:60])}."
+        said = f"There is no published claim called {escape_control_chars(name[:60])}."
         return _html("missing.html", 404, said=said)
     (story,) = await _whole(request, {"kind": "story", "name": name}, GALLERY_LIMIT)
     return _html("story.html", story=story)
@@ -270,7 +270,7 @@ async def _missing(request: Request, error: HTTPException) -> Response:
 
 
 async def _bad(request: Request, error: InputError) -> Response:
-    return refusal(harmless(str(error))[:600])
+    return refusal(escape_control_chars(str(error))[:600])
 
 
 async def _failed(request: Request, error: Failed) -> Response:

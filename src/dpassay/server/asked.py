@@ -25,7 +25,7 @@ _NUMBER, _NAME = re.compile(f"[+-]?{NUMBER}", re.ASCII), re.compile(r"[A-Za-z_][
 
 
 @dataclass(frozen=True)
-class Asked:
+class PageQuestion:
     """A claim as stated in a query string; omitted fields are empty.
 
     >>> asked = read([("pipeline", "clip(l2, C) | laplace(2*C/eps)"), ("set", "C=1"), ("dim", "32"), ("epsilon", "1")])
@@ -105,7 +105,7 @@ class Asked:
         return asdict(self)
 
 
-def read(pairs: Iterable[tuple[str, str]]) -> Asked:
+def read(pairs: Iterable[tuple[str, str]]) -> PageQuestion:
     """Read the names and values of a query string; anything not allowed is refused with a message.
 
     >>> read([("file", "/etc/passwd")])
@@ -138,7 +138,7 @@ def read(pairs: Iterable[tuple[str, str]]) -> Asked:
         raise InputError(f"metric must be one of {', '.join(METRICS)}, got {given['metric'][:40]!r}")
     Neighbours(given.get("neighbours", "any")[:60])  # raises here if unknown
     dim = given.pop("dim", "")
-    return Asked(text, values, _dimension(dim) if dim else None, **given)
+    return PageQuestion(text, values, _dimension(dim) if dim else None, **given)
 
 
 def _set(values: dict[str, str], setting: str) -> None:
@@ -169,7 +169,7 @@ def _dimension(text: str) -> int:
     return int(text)
 
 
-def of_claim(claim: Claim) -> Asked:
+def of_claim(claim: Claim) -> PageQuestion:
     """A claim of the registry with all its formulas evaluated, as the page shows it.
 
     >>> from dpassay.claims.registry import find
@@ -180,7 +180,7 @@ def of_claim(claim: Claim) -> Asked:
     used = {name: str(value) for name, value in claim.parameters.items() if re.search(rf"\b{name}\b", claim.pipeline)}
     relation = "" if claim.neighbours is None else claim.neighbours.kind
     asked: dict[str, Any] = {"dim": claim.dim, "neighbours": relation, **stated}
-    return Asked(claim.pipeline, used, **asked)
+    return PageQuestion(claim.pipeline, used, **asked)
 
 
 def _written(value: Number) -> str:

@@ -48,7 +48,7 @@ class Failed(Exception):
 
 
 @dataclass(eq=False)
-class Answer:
+class PoolAnswer:
     """The parts of an answer as far as they are known."""
 
     key: str
@@ -78,7 +78,7 @@ class WorkerPool:
         self._slow_shapes: OrderedDict[str, None] = OrderedDict()
         self._workers: set[Process] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._answers: OrderedDict[str, Answer] = OrderedDict()
+        self._answers: OrderedDict[str, PoolAnswer] = OrderedDict()
         self._bytes = 0
         self._closing = False
 
@@ -130,7 +130,7 @@ class WorkerPool:
         """All parts of an answer."""
         return [part async for part in self.parts(question, limit, client)]
 
-    def _answer(self, question: dict[str, Any], limit: float, client: str) -> Answer:
+    def _answer(self, question: dict[str, Any], limit: float, client: str) -> PoolAnswer:
         """The answer that is cached or in progress, or one that begins now."""
         key = json.dumps(question, sort_keys=True)
         known = self._answers.get(key)
@@ -142,7 +142,7 @@ class WorkerPool:
         slow = question["kind"] in ALWAYS_SLOW or _shape(question) in self._slow_shapes
         if slow:
             self._check_share(client)
-        answer = self._answers[key] = Answer(key, client=client, lane="slow" if slow else "fast")
+        answer = self._answers[key] = PoolAnswer(key, client=client, lane="slow" if slow else "fast")
         answer.task = self._run(self._compute(question, answer, limit))
         return answer
 
@@ -158,7 +158,7 @@ class WorkerPool:
         if len(theirs) >= MOST_SLOW:
             raise Failed(f"You have {MOST_SLOW} unfinished questions that take long; wait for one, or leave it.", 429)
 
-    async def _compute(self, question: dict[str, Any], answer: Answer, limit: float) -> None:
+    async def _compute(self, question: dict[str, Any], answer: PoolAnswer, limit: float) -> None:
         """Let a worker answer; cache the answer unless it timed out."""
         answer.failed = Failed("The question was withdrawn.", 503)
         try:
@@ -182,7 +182,7 @@ class WorkerPool:
             self._remember(answer)
             answer.tell()
 
-    async def _computed(self, question: dict[str, Any], answer: Answer, limit: float) -> bool:
+    async def _computed(self, question: dict[str, Any], answer: PoolAnswer, limit: float) -> bool:
         """Let a worker of the answer's lane compute it; False if it took longer, and the worker was replaced."""
         lane = answer.lane
         worker: Process | None = await self._idle[lane].get()
@@ -214,7 +214,7 @@ class WorkerPool:
         finally:
             task.cancel()
 
-    async def _ask(self, worker: Process, question: dict[str, Any], answer: Answer) -> bool:
+    async def _ask(self, worker: Process, question: dict[str, Any], answer: PoolAnswer) -> bool:
         """Send a question and read the answer; return whether the worker should be replaced."""
         assert worker.stdin is not None
         assert worker.stdout is not None
@@ -231,11 +231,11 @@ class WorkerPool:
             answer.size += len(line)
             answer.tell()
 
-    def _forget(self, answer: Answer) -> None:
+    def _forget(self, answer: PoolAnswer) -> None:
         if self._answers.get(answer.key) is answer:
             del self._answers[answer.key]
 
-    def _remember(self, answer: Answer) -> None:
+    def _remember(self, answer: PoolAnswer) -> None:
         """Cache an answer, evicting the oldest if there are too many; of failures only those the question caused."""
         if answer.failed is not None and (answer.failed.status != 400 or answer.parts):
             self._forget(answer)

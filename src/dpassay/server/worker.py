@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from dpassay.errors import DpassayError, ExpressionError, harmless
+from dpassay.errors import DpassayError, ExpressionError, escape_control_chars
 
 MOST_MEMORY = 6 << 30  # bytes of address space
 TIRED = 700 << 10  # kilobytes: a worker that has grown this large is replaced
@@ -67,7 +67,7 @@ def _of_the_page(message: str) -> str:
     message = re.sub(r"pass parameters=\{'(\w+)': VALUE\}", r"give \1 a value", message)
     message = message.replace("pass dim=N", "give it a dimension").replace("pass epsilon=1", "give it an epsilon")
     message = message.replace("pass delta=VALUE", "give it a delta")
-    return harmless(message)[:600]
+    return escape_control_chars(message)[:600]
 
 
 def _send(out: TextIO, data: dict[str, Any]) -> None:

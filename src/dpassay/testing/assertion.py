@@ -59,13 +59,14 @@ def merged(outer: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]
 
 
 @dataclass
-class Budget:
+class AlphaShares:
     """What one test may spend, its mark's arguments, and what its audits have found so far.
 
     Its k-th audit gets 6/(π²k²) of its error probability: these shares add up to 1 however many there are. Its random
     stream depends on the seed, the test's name and k, so no other test changes it.
 
-    >>> budget = Budget(alpha=1e-4, seed=0, runs=1000, place="test_a.py::test_b", replay="pytest test_a.py::test_b")
+    >>> place = "test_a.py::test_b"
+    >>> budget = AlphaShares(alpha=1e-4, seed=0, runs=1000, place=place, replay=f"pytest {place}")
     >>> [budget.next()["alpha"] for _ in range(3)]
     [6e-05, 1.5e-05, 6.7e-06]
     """
@@ -95,7 +96,7 @@ class Budget:
         return int.from_bytes(hashlib.sha256(name).digest()[:6], "big")
 
 
-RUNNING: list[Budget] = []  # that of the running test is last; a test may run pytest itself
+RUNNING: list[AlphaShares] = []  # that of the running test is last; a test may run pytest itself
 
 
 @show_options(**DEFAULTS)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dpassay.testing.assertion import ALPHA, RUNNING, RUNS, SEED, Budget, assert_dp, merged, two_digits
+from dpassay.testing.assertion import ALPHA, RUNNING, RUNS, SEED, AlphaShares, assert_dp, merged, two_digits
 from dpassay.testing.trace_assertion import assert_trace
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dpassay.trace.result import TraceResult
 
 RESERVE = 0.1  # of the error probability, for tests that have neither the mark nor the fixture
-BUDGET = pytest.StashKey[Budget]()
+BUDGET = pytest.StashKey[AlphaShares]()
 PLACE = pytest.StashKey[str]()
 MARK = (
     "dp(epsilon=..., delta=..., pairs=..., ...): the test audits or traces a mechanism; "
@@ -121,7 +121,7 @@ class Session:
         audited = sum(_audits(item) for item in session.items)
         self.shares = split(self.total, audited, len(session.items) - audited)
 
-    def _budget(self, item: pytest.Item) -> Budget:
+    def _budget(self, item: pytest.Item) -> AlphaShares:
         nodeid = item.stash.get(PLACE, item.nodeid)
         share = self.shares[0] if _audits(item) else self.shares[1]
         seed, runs = self.config.getoption("--dp-seed"), self.config.getoption("--dp-runs")
@@ -134,7 +134,7 @@ class Session:
         defaults: dict[str, Any] = {}
         for mark in reversed(list(item.iter_markers("dp"))):
             defaults = merged(defaults, mark.kwargs)
-        return Budget(share, seed, runs, place, replay, defaults)
+        return AlphaShares(share, seed, runs, place, replay, defaults)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -196,7 +196,7 @@ class Session:
             )
 
 
-def _named(budget: Budget) -> tuple[tuple[str, list[tuple[bool, float]]], ...]:
+def _named(budget: AlphaShares) -> tuple[tuple[str, list[tuple[bool, float]]], ...]:
     """What a report carries, by its name there."""
     return ("dp_audits", budget.found), ("dp_traces", budget.traces)
 

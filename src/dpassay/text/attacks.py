@@ -75,7 +75,7 @@ class ExactPosterior:
 
 
 @dataclass(frozen=True, eq=False)
-class NaiveBayes:
+class NaiveBayesAttacker:
     """An attack based on how often each word occurs in rewritings of each candidate, and on how they end."""
 
     candidates: tuple[str, ...]
@@ -85,7 +85,7 @@ class NaiveBayes:
     @staticmethod
     def learn(
         rewriter: Rewriter, candidates: Sequence[str], draws: int = DRAWS, rng: np.random.Generator | None = None
-    ) -> NaiveBayes:
+    ) -> NaiveBayesAttacker:
         """Count the words of `draws` rewritings of each candidate."""
         names = _different(candidates)
         if draws < 1:
@@ -104,7 +104,7 @@ class NaiveBayes:
             row[[words[word] for word in count]] = list(count.values())
         average = (table.sum(axis=0) + 1) / (table.sum() + len(words))
         shares = (table + SMOOTHING * average) / (table.sum(axis=1, keepdims=True) + SMOOTHING)
-        return NaiveBayes(names, np.log(shares), words)
+        return NaiveBayesAttacker(names, np.log(shares), words)
 
     def log_posterior(self, texts: Sequence[str]) -> Floats:
         """The log-probability of each candidate, as if the words were independent; unknown words are ignored."""
@@ -119,7 +119,7 @@ def strongest(rewriter: Rewriter, candidates: Sequence[str], rng: np.random.Gene
     """The exact attack where the rewriter has a likelihood, otherwise a learnt one."""
     if hasattr(rewriter, "log_prob"):
         return ExactPosterior(rewriter, tuple(candidates))
-    return NaiveBayes.learn(rewriter, candidates, DRAWS, rng)
+    return NaiveBayesAttacker.learn(rewriter, candidates, DRAWS, rng)
 
 
 def right_guesses(attack: Attack, rewriter: Rewriter, runs: int, rng: np.random.Generator) -> int:

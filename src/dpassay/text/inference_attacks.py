@@ -126,10 +126,10 @@ class AttackResult:
 
 
 @dataclass(frozen=True)
-class Trials:
+class AttackTrials:
     """How often an attack guesses, and how sure its interval is.
 
-    >>> Trials().alpha
+    >>> AttackTrials().alpha
     0.05
     """
 
@@ -167,7 +167,7 @@ def attribute_inference(
     released: Released,
     utterances: Sequence[Utterance],
     guarantee: TextGuarantee | None,
-    trials: Trials = Trials(),
+    trials: AttackTrials = AttackTrials(),
 ) -> AttackResult:
     """Infer the private attribute of a text from its release, by a classifier that learnt from releases of other texts.
 
@@ -194,7 +194,7 @@ def inversion(
     system: Any,
     candidates: Sequence[str],
     guarantee: TextGuarantee | None,
-    trials: Trials = Trials(),
+    trials: AttackTrials = AttackTrials(),
 ) -> AttackResult:
     """Infer from a noisy vector which of some candidates it is of: the likeliest one, by the density of the noise.
 

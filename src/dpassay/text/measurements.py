@@ -48,13 +48,13 @@ Epsilon = Annotated[
 ]
 
 
-class Kept(BaseModel):
+class KeptLines(BaseModel):
     """Data that is read from a file exactly as it was written."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Stated(Kept):
+class Stated(KeptLines):
     """A rewriter's guarantee for one text: the claimed ε, and the one that holds.
 
     `parameter` is what the mechanism's authors call ε, if that does not refer to a whole text: it may be per word, or
@@ -74,7 +74,7 @@ class Stated(Kept):
         return self.true_epsilon <= self.epsilon and math.isfinite(self.true_epsilon)
 
 
-class Guesses(Kept):
+class GuessedTexts(KeptLines):
     """How often an attacker picked the true candidate, and an upper bound on how often any attacker can."""
 
     right: Count
@@ -84,7 +84,7 @@ class Guesses(Kept):
     bound: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
-class Measurement(Kept):
+class Measurement(KeptLines):
     """One rewriter, or one reference, with one seed. The first text of an example is the original one.
 
     `right` counts the test texts that each classifier labels correctly, by the name of the metric.
@@ -99,7 +99,7 @@ class Measurement(Kept):
         Field(default_factory=dict)
     )
     guarantee: Stated | None = None
-    guesses: Guesses | None = None
+    guesses: GuessedTexts | None = None
     examples: tuple[tuple[str, str], ...] = ()
 
     @model_validator(mode="after")
@@ -133,7 +133,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Row:
+class MeasuredRow:
     """One rewriter at one ε, over all seeds; `label` is its short name, `estimates` has each metric by name."""
 
     label: str
@@ -142,7 +142,7 @@ class Row:
     seeds: int
     utterances: int
     estimates: Mapping[str, Estimate]
-    guesses: Guesses | None = None
+    guesses: GuessedTexts | None = None
     examples: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -178,7 +178,7 @@ class Row:
         return found | {f"attack_{name}": guesses.get(name) for name in ("how", "candidates", "bound")}
 
 
-def rows_of(measurements: Iterable[Measurement]) -> list[Row]:
+def rows_of(measurements: Iterable[Measurement]) -> list[MeasuredRow]:
     """A row for each rewriter at each ε, in the order of the measurements."""
     groups: dict[str, list[Measurement]] = {}
     for one in measurements:
@@ -187,7 +187,7 @@ def rows_of(measurements: Iterable[Measurement]) -> list[Row]:
     return [_row(group, labels[group[0].rewriter]) for group in groups.values()]
 
 
-def _row(group: Sequence[Measurement], label: str) -> Row:
+def _row(group: Sequence[Measurement], label: str) -> MeasuredRow:
     first = group[0]
     shares = [one.shares() for one in group]
     pairs = zip(shares, group, strict=True)
@@ -206,7 +206,7 @@ def _row(group: Sequence[Measurement], label: str) -> Row:
             ends = proportion_interval(*shares[0][name], ERROR)
         found[name] = Estimate(math.fsum(numbers) / len(numbers), *ends)
     described = (first.guarantee, len(group), first.utterances, found, first.guesses, first.examples)
-    return Row(label, first.rewriter, *described)
+    return MeasuredRow(label, first.rewriter, *described)
 
 
 def student(numbers: Sequence[float]) -> tuple[float, float]:

@@ -23,7 +23,7 @@ TRUE_EPSILONS = (10.0, 100.0, 1000.0)  # if none are given
 
 
 @dataclass(frozen=True)
-class Subject:
+class PlannedSubject:
     """A rewriter at one ε, as plain data: how it was specified, what it guarantees, and what identifies it.
 
     `true` means that `epsilon` is the true one. A rewriter without an ε is the same at every ε.
@@ -55,7 +55,7 @@ def plan(
     true_epsilons: Sequence[float] = (),
     delta: float | None = None,
     executor: Executor | None = None,
-) -> tuple[list[Subject], list[str]]:
+) -> tuple[list[PlannedSubject], list[str]]:
     """Each rewriter at each ε, its authors' or true, in ascending order, and notes on what is left out.
 
     A rewriter that has no ε, or a fixed one, appears once. One for which no finite ε holds has no true ε to choose, so
@@ -70,7 +70,7 @@ def plan(
     if not names:
         raise InputError("name one rewriter or more")
     asked = [(name, tuple(epsilons), tuple(true_epsilons), delta) for name in names]
-    found: list[Subject] = []
+    found: list[PlannedSubject] = []
     notes: list[str] = []
     for subjects, reasons in (executor or InProcess()).map(_planned, asked):
         if not subjects:
@@ -80,7 +80,9 @@ def plan(
     return found, notes
 
 
-def _planned(asked: tuple[str, tuple[float, ...], tuple[float, ...], float | None]) -> tuple[list[Subject], list[str]]:
+def _planned(
+    asked: tuple[str, tuple[float, ...], tuple[float, ...], float | None],
+) -> tuple[list[PlannedSubject], list[str]]:
     """A rewriter at each ε, and why some of the true ones are missing."""
     name, epsilons, true_epsilons, delta = asked
     specification = Specification.read(name)
@@ -114,7 +116,7 @@ def _fixed(specification: Specification, first: Rewriter, other: float, delta: f
 
 def _subject(
     named: Specification, epsilon: float | None, true: bool, delta: float | None, rewriter: Rewriter
-) -> Subject:
+) -> PlannedSubject:
     name, held = str(named), named.guarantee_of(rewriter)
     own = float(describe(rewriter).get("epsilon", held.stated))
     stated = Stated(
@@ -126,10 +128,10 @@ def _subject(
         declared=bool(held.declared_by),
     )
     identity = sha256_of([name, describe(rewriter), repr(held.epsilon), repr(held.stated), repr(held.delta)])
-    return Subject(name, epsilon, true, delta, identity, stated)
+    return PlannedSubject(name, epsilon, true, delta, identity, stated)
 
 
-def _size(subject: Subject) -> tuple[float, float]:
+def _size(subject: PlannedSubject) -> tuple[float, float]:
     held = subject.guarantee
     return (held.true_epsilon, held.epsilon) if held is not None else (0.0, 0.0)
 

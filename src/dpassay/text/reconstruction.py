@@ -163,11 +163,11 @@ def attack_on(
     """
     if isinstance(rewriter, LatentRewriter):
         return learn(rewriter, candidates, draws, seed, progress)
-    from dpassay.text.attacks import ExactPosterior, NaiveBayes
+    from dpassay.text.attacks import ExactPosterior, NaiveBayesAttacker
 
     if hasattr(rewriter, "log_prob"):
         return ExactPosterior(rewriter, tuple(candidates))
-    return NaiveBayes.learn(rewriter, candidates, draws or DRAWS * len(candidates), np.random.default_rng(seed))
+    return NaiveBayesAttacker.learn(rewriter, candidates, draws or DRAWS * len(candidates), np.random.default_rng(seed))
 
 
 def ranking(attack: Any, candidates: Sequence[str], text: str, most: int, seed: int = 0) -> list[dict[str, Any]]:

@@ -21,23 +21,23 @@ from dpassay.compute.executors import Executor, InProcess
 from dpassay.errors import InputError
 from dpassay.text import attacks, metrics
 from dpassay.text.corpora.utterance import Utterance
-from dpassay.text.measurements import COMMONEST, ORIGINAL, REFERENCES, Guesses, Measurement
+from dpassay.text.measurements import COMMONEST, ORIGINAL, REFERENCES, GuessedTexts, Measurement
 from dpassay.text.models.classifier import MOST_WORDS, bag_of_words, fit
 from dpassay.text.models.encoders import MINILM, Encoder, sentence_encoder
 from dpassay.text.models.words import tokenise
-from dpassay.text.planning import Subject, one_thread, sha256_of
+from dpassay.text.planning import PlannedSubject, one_thread, sha256_of
 from dpassay.text.rewriters.base import Rewriter, blamed, checked
 
 CANDIDATES = 50  # among which the attacker looks for a text
 GUESSES = 500  # that the attacker makes
 EXAMPLES = 3  # texts shown
-Cell: TypeAlias = tuple[Subject, int]  # a rewriter at one ε, and a seed
+Cell: TypeAlias = tuple[PlannedSubject, int]  # a rewriter at one ε, and a seed
 
 LARGEST_TABLE = 1 << 27  # numbers that a word classifier learns from: 1 GiB
 
 
 @dataclass(frozen=True)
-class Options:
+class UtilityOptions:
     """What is measured for each rewriter in addition to the standard metrics; `encoder` is None for no encoder."""
 
     encoder: str | None = MINILM
@@ -61,7 +61,7 @@ class Bench:
     test: tuple[str, ...]
     labels: tuple[str, ...]
     truth: tuple[str, ...]
-    options: Options
+    options: UtilityOptions
     candidates: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -69,13 +69,13 @@ class Bench:
         object.__setattr__(self, "candidates", tuple(chosen))
 
     @staticmethod
-    def of(train: Sequence[Utterance], test: Sequence[Utterance], options: Options | None = None) -> Bench:
+    def of(train: Sequence[Utterance], test: Sequence[Utterance], options: UtilityOptions | None = None) -> Bench:
         """The texts with their labels, checked; an encoder that is not installed is left out."""
         _check_labels(train, "the training corpus", least=2)
         _check_labels(test, "the test corpus", least=1)
         metrics.sacrebleu()
         texts = tuple(u.text for u in train), tuple(u.text for u in test)
-        return Bench(*texts, tuple(u.label for u in train), tuple(u.label for u in test), options or Options())
+        return Bench(*texts, tuple(u.label for u in train), tuple(u.label for u in test), options or UtilityOptions())
 
     def question(self) -> dict[str, Any]:
         """What all rows of one measurement share: only rows that agree in this may appear in one table."""
@@ -104,7 +104,7 @@ def usable_encoder(name: str | None) -> tuple[str | None, str]:
 
 def measure(
     bench: Bench,
-    subjects: Sequence[Subject],
+    subjects: Sequence[PlannedSubject],
     seeds: Sequence[int] = (0,),
     executor: Executor | None = None,
     progress: Progress | None = None,
@@ -121,9 +121,9 @@ def measure(
     return _results([*ready, *left], chain((known[_key(cell)] for cell in ready), results), progress)
 
 
-def cells(subjects: Sequence[Subject], seeds: Sequence[int]) -> list[Cell]:
+def cells(subjects: Sequence[PlannedSubject], seeds: Sequence[int]) -> list[Cell]:
     """What is measured, in the order of a table: the references, then each rewriter at each ε with each seed."""
-    references = [(Subject(name, None, False, None, name), 0) for name in REFERENCES]
+    references = [(PlannedSubject(name, None, False, None, name), 0) for name in REFERENCES]
     return references + [(subject, seed) for subject in subjects for seed in dict.fromkeys(seeds)]
 
 
@@ -175,12 +175,12 @@ def measured(bench: Bench, cell: Cell) -> Measurement:
 
 
 @lru_cache(maxsize=1)
-def _made(subject: Subject) -> Rewriter:
+def _made(subject: PlannedSubject) -> Rewriter:
     """The rewriter; the seeds of one come one after another."""
     return subject.made()
 
 
-def _measurement(bench: Bench, subject: Subject, seed: int, **found: Any) -> Measurement:
+def _measurement(bench: Bench, subject: PlannedSubject, seed: int, **found: Any) -> Measurement:
     about: dict[str, Any] = {"rewriter": subject.rewriter, "identity": subject.identity}
     return Measurement(**about, guarantee=subject.guarantee, seed=seed, utterances=len(bench.test), **found)
 
@@ -223,12 +223,12 @@ def _groups(texts: Sequence[str], size: int = 1000) -> Iterator[Sequence[str]]:
     return (texts[begin : begin + size] for begin in range(0, len(texts), size))
 
 
-def _attacked(bench: Bench, rewriter: Rewriter, rng: np.random.Generator) -> Guesses | None:
+def _attacked(bench: Bench, rewriter: Rewriter, rng: np.random.Generator) -> GuessedTexts | None:
     if len(bench.candidates) < 2:
         return None
     attack = attacks.strongest(rewriter, bench.candidates, rng)
     runs = bench.options.guesses
-    return Guesses(
+    return GuessedTexts(
         right=attacks.right_guesses(attack, rewriter, runs, rng),
         runs=runs,
         candidates=len(bench.candidates),

@@ -21,13 +21,13 @@ from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
 from dpassay.evidence.verdict import Bounds, ExactEvidence, Refuted, SampledEvidence
 from dpassay.trace.findings.findings import Finding
-from dpassay.trace.natural.budget import Budget
+from dpassay.trace.natural.budget import TimeBudget
 from dpassay.trace.natural.counting import Counting
 from dpassay.trace.natural.failing import RunError, SubjectGone
 from dpassay.trace.natural.outputs import leaves, same
 from dpassay.trace.result import TraceResult
 from dpassay.trace.runner import ALPHA
-from dpassay.trace.watch.record import Run
+from dpassay.trace.watch.record import RecordedRun
 from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
 
@@ -83,7 +83,7 @@ class Probing:
         self.last = self.tracer.runs + MOST_PROBING
         self.ends = time.monotonic() + MOST_SECONDS
 
-    def run(self, x: Any) -> Run:
+    def run(self, x: Any) -> RecordedRun:
         """One run."""
         with quiet():
             try:
@@ -119,10 +119,10 @@ class Probing:
             if kind in self.accepted:
                 yield Seen(HostileInput("", kind, None, frozenset()), _some_refused(refused, self.accepted[kind]), None)
 
-    def _questions(self) -> tuple[Callable[[HostileInput, Run], Seen | None], ...]:
+    def _questions(self) -> tuple[Callable[[HostileInput, RecordedRun], Seen | None], ...]:
         return (self._not_finite, self._unbounded, self._kept, self._size, self._steady)
 
-    def _not_finite(self, one: HostileInput, first: Run) -> Seen | None:
+    def _not_finite(self, one: HostileInput, first: RecordedRun) -> Seen | None:
         usual = max(map(_not_finite, self.usual))
         found = leaves(first.output)
         if _not_finite(found) <= usual or _not_finite(leaves(self.run(one.value).output)) <= usual:
@@ -133,7 +133,7 @@ class Probing:
         finding = Finding("not-finite", None, f"{one.what} comes out as {what}{where}")
         return Seen(one, finding, lambda output: _not_finite(leaves(output)) > usual)
 
-    def _unbounded(self, one: HostileInput, first: Run) -> Seen | None:
+    def _unbounded(self, one: HostileInput, first: RecordedRun) -> Seen | None:
         if _largest(leaves(one.value)) < LARGE or max(map(_largest, [leaves(self.x), *self.usual])) >= LARGE:
             return None
         nodes = [(float(np.abs(node.offset).max(initial=0.0)), node.place) for node in first.nodes if node.added]
@@ -147,7 +147,7 @@ class Probing:
         said = f"nothing bounds the output: {one.what} comes out as {out:.3g}"
         return Seen(one, Finding("unbounded-input", None, said), None)
 
-    def _kept(self, one: HostileInput, first: Run) -> Seen | None:
+    def _kept(self, one: HostileInput, first: RecordedRun) -> Seen | None:
         if not one.word or one.word in " ".join(map(str, leaves(self.x))).split():
             return None
         enough = self._enough(one)
@@ -170,7 +170,7 @@ class Probing:
         rate = (sum(own) + 1) / (len(own) + 2)
         return max(ORDINARY, math.ceil(math.log(BY_CHANCE) / math.log(rate)))
 
-    def _size(self, one: HostileInput, first: Run) -> Seen | None:
+    def _size(self, one: HostileInput, first: RecordedRun) -> Seen | None:
         sizes = {len(usual) for usual in self.usual}
         length = len(leaves(first.output))
         if (
@@ -183,7 +183,7 @@ class Probing:
         said = f"{one.what} changes the size of the output, from {sizes.pop():,} to {length:,}"
         return Seen(one, Finding("size-shows", None, said), lambda output: len(leaves(output)) == length)
 
-    def _steady(self, one: HostileInput, first: Run) -> Seen | None:
+    def _steady(self, one: HostileInput, first: RecordedRun) -> Seen | None:
         value = leaves(first.output)
         if not self.varies or not value:
             return None
@@ -233,7 +233,7 @@ def count(result: TraceResult, probing: Probing, seen: Seen) -> tuple[TraceResul
     natural = tracer.natural
     if natural.kept:
         return None, seen.finding
-    budget = Budget(SECONDS)
+    budget = TimeBudget(SECONDS)
     natural.until = budget.ends
     with quiet():
         if natural.remembers(pair, [(tracer.seed, 4, 0)]) is not False:

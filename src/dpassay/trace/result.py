@@ -12,8 +12,8 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.evidence.verdict import Verdict
 from dpassay.trace.findings.findings import Finding
 from dpassay.trace.natural.counting import Count
-from dpassay.trace.replay.trials import Trials
-from dpassay.trace.watch.record import Draw
+from dpassay.trace.replay.trials import ReplayTrials
+from dpassay.trace.watch.record import DrawRecord
 from dpassay.values import dataclass
 
 
@@ -28,14 +28,14 @@ class TraceResult:
     """
 
     verdict: Verdict
-    draws: tuple[Draw, ...]
+    draws: tuple[DrawRecord, ...]
     findings: tuple[Finding, ...]
     pipeline: str
     pair: tuple[Any, Any]
     pair_epsilon: Interval
     traced_epsilon: Interval
     alpha: float
-    trials: Trials | None
+    trials: ReplayTrials | None
     count: Count | None
     runs: int
     warnings: tuple[Finding, ...] = ()  # what hostile inputs showed, and what an accountant does not cover

@@ -29,7 +29,7 @@ from dpassay.trace.findings.explaining import explained, next_audit, why_open
 from dpassay.trace.findings.findings import as_coded, unaccounted
 from dpassay.trace.findings.suggesting import Suggested, limit_of, suggested
 from dpassay.trace.laws.number_laws import NodeLaw, node_law
-from dpassay.trace.natural.budget import COPYING, Budget
+from dpassay.trace.natural.budget import COPYING, TimeBudget
 from dpassay.trace.natural.counting import Count, Counting
 from dpassay.trace.natural.failing import RunError, WatchedTooLong
 from dpassay.trace.natural.imported import draws_at_import
@@ -39,14 +39,14 @@ from dpassay.trace.replay.trials import (
     ENOUGH,
     LEAST,
     MOST_LEFT_OUT,
-    Trials,
+    ReplayTrials,
     agreeing,
     agreeing_outcomes,
     agreeing_paths,
     needed,
 )
 from dpassay.trace.result import TraceResult
-from dpassay.trace.watch.record import Array, Run
+from dpassay.trace.watch.record import Array, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
 
@@ -64,7 +64,7 @@ class _Judged:
 
     pair: tuple[Any, Any]
     watched: Suggested | None
-    trials: Trials | None
+    trials: ReplayTrials | None
     count: Count | None
     error: RunError | None
     remembers: bool
@@ -125,7 +125,7 @@ def trace(
         raise InputError(f"a trace takes at most {MOST_GIVEN} pairs, got {len(pairs)}: trace some of them at a time")
     guarantee = make_guarantee(epsilon, delta)
     tracer = f if isinstance(f, Tracer) else Tracer(f, seed)
-    budget = Budget(SECONDS if seconds is None else seconds, strictly=seconds is not None)
+    budget = TimeBudget(SECONDS if seconds is None else seconds, strictly=seconds is not None)
     natural, before = tracer.natural, _before(tracer, inputs, budget)
     asked = list(pairs) or list(islice(combinations(inputs, 2), MOST_PAIRS))
     counts: list[Count | None] = [None] * len(asked)
@@ -170,7 +170,7 @@ class _Before:
 _ANSWERED: weakref.WeakSet[Any] = weakref.WeakSet()  # subjects that keep their answers, and gave some to a trace
 
 
-def _before(tracer: Tracer, inputs: Sequence[Any], budget: Budget) -> _Before:
+def _before(tracer: Tracer, inputs: Sequence[Any], budget: TimeBudget) -> _Before:
     """Look whether earlier runs matter. If answers are kept, those of earlier traces are there for good."""
     natural = tracer.natural
     most = math.inf if tracer.time_limit is None else time.monotonic() + RUNS_BEFORE * tracer.time_limit
@@ -189,7 +189,9 @@ def _before(tracer: Tracer, inputs: Sequence[Any], budget: Budget) -> _Before:
     return _Before(known is not False or natural.kept, unsure=known is None)
 
 
-def _judge(tracer: Tracer, x: Any, y: Any, guarantee: Any, alpha: float, budget: Budget, before: _Before) -> _Judged:
+def _judge(
+    tracer: Tracer, x: Any, y: Any, guarantee: Any, alpha: float, budget: TimeBudget, before: _Before
+) -> _Judged:
     """Watch a pair, try to bound it, and count events if that fails."""
     remembers, count = before.remembers, before.count
     natural, error, watched, trials = tracer.natural, None, None, None
@@ -220,7 +222,7 @@ def _judge(tracer: Tracer, x: Any, y: Any, guarantee: Any, alpha: float, budget:
         return _Judged((x, y), watched, trials, None, error, True, guarantee.claimed, keeps=True, kept=True)
     if not remembers:
         least = half.seconds if budget.strictly else COUNTING
-        left = budget if budget.left > least else Budget(least, budget.strictly)
+        left = budget if budget.left > least else TimeBudget(least, budget.strictly)
         centres = None if watched is None else watched.centres
         count = _counted(tracer, (x, y), guarantee, alpha, left, False, centres)
     at_import = False
@@ -237,7 +239,7 @@ def _counted(
     pair: tuple[Any, Any],
     guarantee: Any,
     alpha: float,
-    budget: Budget,
+    budget: TimeBudget,
     apart: bool,
     centres: Centres | None = None,
 ) -> Count | None:
@@ -245,16 +247,18 @@ def _counted(
     return Counting(natural, pair, claimed, guarantee.delta, alpha, tracer.seed, apart, budget, centres).decide()
 
 
-def _counted_apart(tracer: Tracer, pair: tuple[Any, Any], guarantee: Any, alpha: float, budget: Budget) -> Count | None:
+def _counted_apart(
+    tracer: Tracer, pair: tuple[Any, Any], guarantee: Any, alpha: float, budget: TimeBudget
+) -> Count | None:
     """Count runs in processes of their own; then two calls in each, which must not share their noise."""
     half = budget.seconds / 2
     least = half if budget.strictly else COUNTING  # starting so many processes takes a while
-    first = Budget(max(half, least), budget.strictly, COPYING)
+    first = TimeBudget(max(half, least), budget.strictly, COPYING)
     count = _counted(tracer, pair, guarantee, alpha / 2, first, True)
     if count is not None and count.epsilon > guarantee.claimed:
         return count
     orders, natural = (pair, pair[::-1]), tracer.natural.twice
-    left = budget if budget.strictly else Budget(max(half, 2 * COUNTING), waiting=COPYING)
+    left = budget if budget.strictly else TimeBudget(max(half, 2 * COUNTING), waiting=COPYING)
     claimed, delta = guarantee.claimed, guarantee.delta
     twice = Counting(natural, orders, claimed, delta, alpha / 2, tracer.seed, True, left, calls=2).decide()
     tracer.natural.runs += natural.runs
@@ -342,7 +346,7 @@ def farthest_pairs(tracer: Tracer, inputs: Sequence[Any]) -> list[tuple[Any, Any
     return list(islice(different, MOST_PAIRS))
 
 
-def _hidden_numbers(run: Run) -> Array:
+def _hidden_numbers(run: RecordedRun) -> Array:
     numbers = [node_law(node).centre.reshape(-1) for node in run.nodes if node.added]
     return np.concatenate([*numbers, np.zeros(0)])
 

@@ -58,7 +58,7 @@ def trace(
     relation = stated_relation(neighbours, inputs, pairs)
     if save is not None:
         plain([*inputs, *pairs])  # what cannot be saved is refused before the runs
-    asked = Asked(tuple(inputs), tuple(pairs), epsilon, delta, seed, name, relation, hostile, seconds=seconds)
+    asked = TraceQuestion(tuple(inputs), tuple(pairs), epsilon, delta, seed, name, relation, hostile, seconds=seconds)
     tracer = f if isinstance(f, Tracer) else Tracer(f, seed, None if time_limit is None else seconds_of(time_limit))
     result = traced(tracer, asked)
     if save is not None:
@@ -69,7 +69,7 @@ def trace(
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class TraceQuestion:
     """The question of a trace. `tried` is the number of hostile inputs to try, if not limited by the time they take."""
 
     inputs: tuple[Any, ...]
@@ -84,7 +84,7 @@ class Asked:
     seconds: float | None = None
 
 
-def traced(tracer: Tracer, asked: Asked) -> TraceResult:
+def traced(tracer: Tracer, asked: TraceQuestion) -> TraceResult:
     """The trace of the given inputs, then of hostile ones."""
     of = tracer.subject
     label = asked.name or getattr(of, "__name__", type(of).__name__)

@@ -22,11 +22,11 @@ from dpassay.text.corpora.corpus import SHIPPED, read_corpus
 from dpassay.text.corpora.entities import pattern_of, with_entities
 from dpassay.text.corpora.flights import known_words
 from dpassay.text.corpora.utterance import Utterance
-from dpassay.text.models.words import PAD, Vocabulary, tokenise
+from dpassay.text.models.words import PAD, ModelVocabulary, tokenise
 from dpassay.training.aggregation import Aggregation, PerUnit, UserEntity, usual_most
-from dpassay.training.federated import Federated, Plan, Sentences, Server, StackedTraining
+from dpassay.training.federated import Federated, RoundPlan, Sentences, Server, StackedTraining
 from dpassay.training.networks.language_model import BATCH, LanguageModel, Sizes
-from dpassay.training.randomness import Seeded
+from dpassay.training.randomness import SeededNoise
 from dpassay.training.units import Units, gathered, is_held_out
 
 ARMS = ("user", "user-entity", "de-identified", "none")
@@ -37,10 +37,10 @@ MEASURED = 1000  # held-out texts at most
 
 
 @dataclass(frozen=True)
-class Source:
+class TextSource:
     """Where a corpus, its entities and its words come from.
 
-    >>> Source().name
+    >>> TextSource().name
     'flights'
     """
 
@@ -73,10 +73,10 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Task:
+class TrainingTask:
     """One model to train. The noise multiplier is 0 without privacy; the learning rate is the server's."""
 
-    source: Source
+    source: TextSource
     arm: str
     noise_multiplier: float = 0.0
     seed: int = 0
@@ -86,7 +86,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Found:
+class ComparedRun:
     """A model's perplexity on the test texts, and on those that choose a learning rate.
 
     `as_read` is without the stand-ins, which only de-identified models have.
@@ -98,7 +98,7 @@ class Found:
 
 
 @lru_cache(maxsize=4)
-def read(source: Source) -> tuple[Utterance, ...]:
+def read(source: TextSource) -> tuple[Utterance, ...]:
     """The utterances of a corpus, each with its user and its entities."""
     found = with_entities(read_corpus(source.corpus, source.user_column), source.entities_from)
     if lacking := sum(not u.user for u in found):
@@ -111,12 +111,12 @@ def read(source: Source) -> tuple[Utterance, ...]:
     return tuple(found)
 
 
-def trained_on(source: Source) -> list[Utterance]:
+def trained_on(source: TextSource) -> list[Utterance]:
     """The utterances of the users who are not held out."""
     return [u for u in read(source) if not is_held_out(u)]
 
 
-def held_out(source: Source, to_choose: bool = False) -> list[Utterance]:
+def held_out(source: TextSource, to_choose: bool = False) -> list[Utterance]:
     """The utterances that all models are measured on; those of other users choose among learning rates."""
     users = sorted({u.user for u in read(source) if is_held_out(u)})
     chosen = set(users[0 if to_choose else 1 :: 2])
@@ -124,10 +124,10 @@ def held_out(source: Source, to_choose: bool = False) -> list[Utterance]:
 
 
 @lru_cache(maxsize=4)
-def words_of(source: Source) -> tuple[str, ...]:
+def words_of(source: TextSource) -> tuple[str, ...]:
     """The words that models know; the same for all of them."""
     if not source.vocabulary:
-        known = known_words() if source.shipped else Vocabulary.of([u.text for u in read(source)]).words
+        known = known_words() if source.shipped else ModelVocabulary.of([u.text for u in read(source)]).words
         return tuple(sorted(set(known)))
     try:
         with open(source.vocabulary, encoding="utf-8") as file:
@@ -206,10 +206,10 @@ def unigram_perplexity(trained: NDArray[np.int64], said: NDArray[np.int64], size
     return float(np.exp(-np.log(counts / counts.sum())[said[said != PAD]].mean()))
 
 
-def stand_ins(utterances: Iterable[Utterance], words: Vocabulary) -> list[int]:
+def stand_ins(utterances: Iterable[Utterance], words: ModelVocabulary) -> list[int]:
     """The numbers of the words that a mask stood for in some texts.
 
-    >>> known = Vocabulary(("bern", "rome", "to"))
+    >>> known = ModelVocabulary(("bern", "rome", "to"))
     >>> stand_ins([Utterance("to rome", entities=("rome",)), Utterance("to oslo", entities=("oslo",))], known)
     [3, 5]
     """
@@ -223,7 +223,7 @@ def stand_ins(utterances: Iterable[Utterance], words: Vocabulary) -> list[int]:
     return sorted(set(words.numbers(sorted(hidden), 1)[:, 0].tolist()))
 
 
-def aggregation_of(task: Task, units: Units) -> Aggregation:
+def aggregation_of(task: TrainingTask, units: Units) -> Aggregation:
     """Who is drawn, and how updates are bounded."""
     setup = task.setup
     if task.arm == "user":
@@ -234,7 +234,7 @@ def aggregation_of(task: Task, units: Units) -> Aggregation:
     return UserEntity(units.names, units.user_of, units.entity_of, setup.rate, setup.entity_rate, *bounds, most)
 
 
-def run(task: Task) -> Found:
+def run(task: TrainingTask) -> ComparedRun:
     """Train one model and measure it. The same task gives the same numbers on the same kind of device."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # one model per core; sums of floats then do not depend on the number of cores
@@ -244,25 +244,25 @@ def run(task: Task) -> Found:
         torch.set_num_threads(threads)
 
 
-def _run(task: Task) -> Found:
+def _run(task: TrainingTask) -> ComparedRun:
     setup, device = task.setup, torch.device(task.device)
     hidden = task.arm == "de-identified"
     used = trained_on(task.source)
     units = gathered(read(task.source), task.arm if task.arm in PRIVATE else "none")
     texts = [masked(u) for u in used] if hidden else units.texts
-    words = Vocabulary((*words_of(task.source), *((MASK,) if hidden else ())))
+    words = ModelVocabulary((*words_of(task.source), *((MASK,) if hidden else ())))
     torch.manual_seed(task.seed)
     network = LanguageModel(Sizes(len(words), setup.size, setup.size)).to(device)
     private = task.arm in PRIVATE
     aggregation = aggregation_of(task, units)
-    plan = Plan(setup.rounds, server_rate=task.learning_rate)
+    plan = RoundPlan(setup.rounds, server_rate=task.learning_rate)
     weights = {name: parameter.data for name, parameter in network.named_parameters()}
     engine = Federated(
         weights,
         StackedTraining(device),
         Sentences(words.numbers(texts, LONGEST), units.cells, plan),
         Server(weights, plan),
-        Seeded(task.seed),
+        SeededNoise(task.seed),
         aggregation.drawn,
         aggregation if private else None,
         task.noise_multiplier * aggregation.sensitivity,
@@ -272,7 +272,7 @@ def _run(task: Task) -> Found:
     return _measured(network, task.source, words, stand_ins(used, words) if hidden else ())
 
 
-def _measured(network: nn.Module, source: Source, words: Vocabulary, stands_for: Sequence[int]) -> Found:
+def _measured(network: nn.Module, source: TextSource, words: ModelVocabulary, stands_for: Sequence[int]) -> ComparedRun:
     """A trained model's perplexities; the last of its words is the mask if that stands for others."""
     found = []
     for some in (held_out(source), held_out(source, to_choose=True)):
@@ -281,4 +281,4 @@ def _measured(network: nn.Module, source: Source, words: Vocabulary, stands_for:
         seen = words.numbers([masked(u) for u in some], LONGEST) if stands_for else said
         fair = perplexity(network, seen, said, stands_for, len(words) - 1) if stands_for else as_read
         found.append((fair, as_read))
-    return Found(*found[0], to_choose=found[1][0])
+    return ComparedRun(*found[0], to_choose=found[1][0])

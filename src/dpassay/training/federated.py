@@ -29,10 +29,10 @@ Weights = dict[str, Tensor]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RoundPlan:
     """How a model is trained. The default server rate was chosen on the shipped corpus, by its held-out perplexity.
 
-    >>> Plan().sentences
+    >>> RoundPlan().sentences
     8
     """
 
@@ -93,7 +93,7 @@ class StackedTraining:
 class Sentences:
     """The sentences of each cell as word numbers, and which of them take part in which round."""
 
-    def __init__(self, numbers: NDArray[np.int64], cells: Sequence[Sequence[int]], plan: Plan) -> None:
+    def __init__(self, numbers: NDArray[np.int64], cells: Sequence[Sequence[int]], plan: RoundPlan) -> None:
         self.numbers = np.vstack([numbers, np.full((1, numbers.shape[1]), PAD, dtype=np.int64)])  # the last one: none
         self.cells, self.plan = [np.asarray(cell) for cell in cells], plan
 
@@ -120,7 +120,7 @@ class Sentences:
 class Server:
     """Adam's step on a noisy mean of updates: post-processing, which costs no privacy."""
 
-    def __init__(self, weights: Weights, plan: Plan) -> None:
+    def __init__(self, weights: Weights, plan: RoundPlan) -> None:
         self.weights, self.plan = weights, plan
         size = sum(tensor.numel() for tensor in weights.values())
         device = next(iter(weights.values())).device

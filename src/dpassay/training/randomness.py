@@ -42,10 +42,10 @@ class Randomness(Protocol):
         """What it is, and what its guarantee rests on, in a sentence or two."""
 
 
-class Seeded:
+class SeededNoise:
     """torch's and numpy's generators with a seed, for experiments that others can repeat.
 
-    >>> Seeded(1).uniform(0, 0, 3).tolist() == Seeded(1).uniform(0, 0, 3).tolist()
+    >>> SeededNoise(1).uniform(0, 0, 3).tolist() == SeededNoise(1).uniform(0, 0, 3).tolist()
     True
     """
 
@@ -163,5 +163,5 @@ def make_randomness(source: str, seed: int, key: bytes | None, radius: float) ->
     """The source with this name, with its seed or its key; the radius is that of OpenDP's grid."""
     check_source(source)
     if source == "torch":
-        return Seeded(seed)
+        return SeededNoise(seed)
     return Keyed(key) if source == "os" else Discrete(key, radius)

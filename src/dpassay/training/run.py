@@ -20,7 +20,7 @@ from dpassay.text.corpora.flights import known_words
 from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.models.folder import MODEL, About, Arrays, read_folder, system_of, write_folder
 from dpassay.text.models.training import Progress, interruptible, usable
-from dpassay.text.models.words import Vocabulary
+from dpassay.text.models.words import ModelVocabulary
 from dpassay.text.rewriters.vectors.adept import Learnt
 from dpassay.training.accountant import Account, least_noise
 from dpassay.training.aggregation import Aggregation, PerUnit, UserEntity
@@ -60,7 +60,7 @@ class Trained(About):
 
 
 @dataclass(frozen=True)
-class Result:
+class TrainedModel:
     """A finished run: where it is, what it guarantees, and what it reached.
 
     The perplexity on held-out text, before and after, and `units` depend on the corpus and are not protected: they are
@@ -76,7 +76,7 @@ class Result:
     units: Units
 
 
-class Run:
+class TrainingRun:
     """All parts of a run, put together from its settings and units."""
 
     def __init__(
@@ -137,7 +137,7 @@ def train(
     resume: bool = False,
     progress: Progress | None = None,
     warn: Warn = lambda message: None,
-) -> Result:
+) -> TrainedModel:
     """Train a language model with privacy and save it, with its statement, in a folder.
 
     `vocabulary` is a public list of words. A base model needs none. The folder lists the words that the model knows, so
@@ -159,7 +159,7 @@ def train(
         warn(message)
     where = usable(device)
     trainable = make_trainable(units.texts, vocabulary, settings, where)
-    run = Run(settings, units, trainable, where, deviation)
+    run = TrainingRun(settings, units, trainable, where, deviation)
     about, arrays, secrets = (_continued if resume else _fresh)(place, run)
     if arrays is not None:
         trainable.load(arrays, place)
@@ -172,11 +172,16 @@ def train(
         _finish(run, about, place)
     stated = _terms(run, about, place).as_data()
     reached = secrets.get("perplexity"), run.measured()
-    return Result(place, trainable.network, about, stated, time.monotonic() - begun, reached, units)
+    return TrainedModel(place, trainable.network, about, stated, time.monotonic() - begun, reached, units)
 
 
 def _run_rounds(
-    run: Run, about: Trained, place: Path, secrets: dict[str, Any], arrays: Arrays | None, progress: Progress | None
+    run: TrainingRun,
+    about: Trained,
+    place: Path,
+    secrets: dict[str, Any],
+    arrays: Arrays | None,
+    progress: Progress | None,
 ) -> tuple[Trained, Any]:
     settings = run.settings
     randomness = make_randomness(settings.noise_source, settings.seed, bytes.fromhex(secrets["key"]), settings.clip)
@@ -204,7 +209,7 @@ def _run_rounds(
     return about, engine
 
 
-def _finish(run: Run, about: Trained, place: Path) -> None:
+def _finish(run: TrainingRun, about: Trained, place: Path) -> None:
     """Delete the key of a run that is done, and only then state that it is finished, whenever it is interrupted."""
     (place / SECRETS).unlink(missing_ok=True)
     _save(run, None, about, place)
@@ -225,7 +230,7 @@ def _check_vocabulary(settings: Settings, vocabulary: Sequence[str] | None) -> N
 
 def _doubts(vocabulary: Sequence[str] | None, utterances: Sequence[Utterance]) -> list[str]:
     """A warning if a list of words that should be public is that of the corpus."""
-    if vocabulary is None or set(vocabulary) != set(Vocabulary.of([u.text for u in utterances]).words):
+    if vocabulary is None or set(vocabulary) != set(ModelVocabulary.of([u.text for u in utterances]).words):
         return []
     return [
         "the vocabulary has exactly the words of this corpus. If it was made from the corpus, the model's folder "
@@ -240,13 +245,13 @@ def _planted(settings: Settings, vocabulary: Sequence[str] | None) -> list[str]:
     return secrets(vocabulary or known_words(), settings.canaries, settings.seed)
 
 
-def _note(run: Run, now: float | None, done: int) -> str:
+def _note(run: TrainingRun, now: float | None, done: int) -> str:
     """The latest measurements, for a progress bar."""
     spent = "" if run.account is None else f"epsilon {above(run.account.spent(done), 2)} so far"
     return ", ".join(filter(None, ("" if now is None else f"perplexity {now:.1f}", spent)))
 
 
-def _save(run: Run, engine: Any, about: Trained, place: Path) -> None:
+def _save(run: TrainingRun, engine: Any, about: Trained, place: Path) -> None:
     """Save the weights, the statement and, while rounds remain, the state of the server."""
     state = engine.state() if 0 < about.done < run.settings.plan.rounds else {}
     stated = _terms(run, about, place).as_data()
@@ -256,7 +261,7 @@ def _save(run: Run, engine: Any, about: Trained, place: Path) -> None:
         run.trainable.finish(place)
 
 
-def _terms(run: Run, about: Trained, place: Path) -> Terms:
+def _terms(run: TrainingRun, about: Trained, place: Path) -> Terms:
     settings = run.settings
     sample = make_randomness(settings.noise_source, settings.seed, bytes(KEY_BYTES), settings.clip)
     return Terms(
@@ -309,7 +314,7 @@ def _cautions(settings: Settings, units: Units) -> list[str]:
     ]
 
 
-def _asked(run: Run) -> Trained:
+def _asked(run: TrainingRun) -> Trained:
     deviation = run.account.deviation if run.account else 0.0
     return Trained(
         version=__version__,
@@ -321,7 +326,7 @@ def _asked(run: Run) -> Trained:
     )
 
 
-def _fresh(place: Path, run: Run) -> tuple[Trained, None, dict[str, Any]]:
+def _fresh(place: Path, run: TrainingRun) -> tuple[Trained, None, dict[str, Any]]:
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise InputError(f"{place} already exists and is not empty: continue it with --resume, or give another folder")
     secrets: dict[str, Any] = {"key": os.urandom(KEY_BYTES).hex(), "fingerprint": run.units.fingerprint()}
@@ -364,7 +369,7 @@ def _other_rounds(place: Path, settings: Settings) -> tuple[Settings, float | No
     return replace(settings, plan=replace(settings.plan, rounds=rounds)), about.deviation
 
 
-def _continued(place: Path, run: Run) -> tuple[Trained, Arrays, dict[str, Any]]:
+def _continued(place: Path, run: TrainingRun) -> tuple[Trained, Arrays, dict[str, Any]]:
     about, arrays = _read(place)
     asked = _asked(run)
     again = "Give the same corpus and options again, or train into another folder."
@@ -399,10 +404,10 @@ def _continued(place: Path, run: Run) -> tuple[Trained, Arrays, dict[str, Any]]:
     return about, arrays, secrets
 
 
-def opened(folder: str | Path, device: str = "cpu") -> tuple[torch.nn.Module, Vocabulary | None, Trained]:
+def opened(folder: str | Path, device: str = "cpu") -> tuple[torch.nn.Module, ModelVocabulary | None, Trained]:
     """A trained language model from its folder: the network, its words (None for a base model's), and model.json."""
     place = Path(folder)
     about, arrays = read_folder(place, Trained)
     trainable = reopened(about.words, about.settings, usable(device), place)
     trainable.load(arrays, place)
-    return trainable.network, Vocabulary(tuple(about.words)) if about.words else None, about
+    return trainable.network, ModelVocabulary(tuple(about.words)) if about.words else None, about

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.errors import InputError
-from dpassay.training.federated import Plan
+from dpassay.training.federated import RoundPlan
 from dpassay.training.randomness import check_source
 
 CANARY_KINDS = ("updates", "sentences")
@@ -56,7 +56,7 @@ class Settings:
     autoencoder: Latent | None = None  # of ADePT; a language model is trained without
     canaries: int = 0
     canary_kind: str = "updates"
-    plan: Plan = field(default_factory=Plan)
+    plan: RoundPlan = field(default_factory=RoundPlan)
 
     def __post_init__(self) -> None:
         check_source(self.noise_source)

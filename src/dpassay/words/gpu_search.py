@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpassay.compute.kernels import triton_word_gaps as kernels
 from dpassay.words.mechanisms import ScoredWords
 from dpassay.words.vocabulary import Array
-from dpassay.words.worst_pair import AIMS, BLOCK, SINGLE, Errors, Rows, laws_of
+from dpassay.words.worst_pair import AIMS, BLOCK, SINGLE, Errors, WordRows, laws_of
 
 STRIP = 1024  # words whose scores are computed at a time
 
@@ -39,7 +39,7 @@ class Blocks:
             self.single[self.words :] = self.single[self.words - 1]
             self.single[:, self.words :] = self.single[:, self.words - 1 : self.words]
         self.sums, *ends = (torch.cat(part) for part in zip(*parts, strict=True))
-        self.rows = Rows(self.sums.cpu().numpy(), *(end.cpu().numpy() for end in ends))
+        self.rows = WordRows(self.sums.cpu().numpy(), *(end.cpu().numpy() for end in ends))
         self.errors = Errors.of(mechanism, self.rows, metric)
 
     def _empty(self, rows: int) -> torch.Tensor:

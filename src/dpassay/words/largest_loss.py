@@ -23,7 +23,7 @@ from dpassay.values import dataclass
 from dpassay.words.mechanisms import CusText, ScoredWords, WordMechanism, log_sum
 from dpassay.words.variants import NearestWords, SanTextPlus, distance_rows, scaled
 from dpassay.words.vocabulary import Array, Vocabulary
-from dpassay.words.worst_pair import UNIT, Errors, Rows, worst_pairs
+from dpassay.words.worst_pair import UNIT, Errors, WordRows, worst_pairs
 
 BLOCK = 128
 HELD = 1 << 26  # distances that are cached, half a gigabyte; for larger vocabularies they are computed each time
@@ -79,7 +79,7 @@ def _metric(
         return log_sum(scores), scores.min(axis=1)
 
     sums, lowest = (np.concatenate(part) for part in zip(*_blocks(of_block, words), strict=True))
-    errors = Errors.of(mechanism, Rows(sums, lowest, np.zeros(words)), mechanism.metric).loss
+    errors = Errors.of(mechanism, WordRows(sums, lowest, np.zeros(words)), mechanism.metric).loss
     into, out = -sums, sums
     if keeping is not None:
         p, some = keeping.p, np.arange(words) < keeping.kept

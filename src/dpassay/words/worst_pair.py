@@ -52,7 +52,7 @@ class Extreme:
 
 
 @dataclass(frozen=True)
-class Rows:
+class WordRows:
     """A summary of each word's row of scores: ln Σ e^score, and the lowest and highest score."""
 
     log_sums: Array
@@ -68,7 +68,7 @@ class Rows:
 class Search(Protocol):
     """Where the work is done: `_Blocks` below on a CPU, `gpu_search.Blocks` on a GPU."""
 
-    rows: Rows
+    rows: WordRows
     laws: NDArray[np.int32]
 
     def bounds(self) -> NDArray[Any]:
@@ -93,7 +93,7 @@ class Errors:
     absolute: float
 
     @classmethod
-    def of(cls, mechanism: ScoredWords, rows: Rows, metric: str) -> Errors:
+    def of(cls, mechanism: ScoredWords, rows: WordRows, metric: str) -> Errors:
         """For a mechanism whose scores are a function of distances."""
         relative, absolute = distance_error(mechanism.vocabulary.dim, mechanism.metric)
         score = mechanism.relative_error(relative) * rows.spread + mechanism.rate * absolute
@@ -250,7 +250,7 @@ class _Blocks:
         self.held: Array | None = np.empty((self.words, self.words)) if self.words**2 <= HELD else None
         self.single = None if short else np.empty((self.words, self.words), np.float32)
         parts = list(_threaded(self._prepare, range(self.count)))
-        self.rows = Rows(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        self.rows = WordRows(*(np.concatenate(part) for part in zip(*parts, strict=True)))
         self.errors = Errors.of(mechanism, self.rows, metric)
 
     def _block(self, i: int) -> slice:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpassay.adapters.confirming import Trial, by_runs, clopper_pearson
+from dpassay.adapters.confirming import ConfirmingTrial, by_runs, clopper_pearson
 
 LAPLACE = "query(l1, 1) | laplace(2)"
 
@@ -27,7 +27,7 @@ def test_each_end_of_an_interval_is_wrong_at_the_stated_rate(hits: int, runs: in
 @pytest.mark.parametrize("dim", [1, 3, 50])
 def test_an_object_that_does_what_its_formula_says_is_confirmed(dim: int) -> None:
     rng = np.random.default_rng(0)
-    trials = [Trial(x, x) for x in ([0.0] * dim, [1.0] + [0.0] * (dim - 1))]
+    trials = [ConfirmingTrial(x, x) for x in ([0.0] * dim, [1.0] + [0.0] * (dim - 1))]
     assert by_runs(lambda x: x + rng.laplace(scale=2, size=dim), LAPLACE, dim, trials).agrees
 
 
@@ -45,7 +45,7 @@ def test_an_object_that_does_what_its_formula_says_is_confirmed(dim: int) -> Non
 )
 def test_other_noise_is_told_apart(noise: Any) -> None:
     rng = np.random.default_rng(0)
-    found = by_runs(lambda x: noise(rng)[: len(x) + 1] + 0, LAPLACE, 3, [Trial([0.0] * 3, [0.0] * 3)])
+    found = by_runs(lambda x: noise(rng)[: len(x) + 1] + 0, LAPLACE, 3, [ConfirmingTrial([0.0] * 3, [0.0] * 3)])
     assert not found.agrees
     assert found.sentence.startswith("On the input [0.0, 0.0, 0.0] the")
 
@@ -59,6 +59,6 @@ def test_noise_that_comes_twice_is_told_apart() -> None:
         drawn.append(drawn[-1] if len(drawn) % 2 else rng.laplace(scale=2))
         return x + drawn[-1]
 
-    found = by_runs(run, LAPLACE, 1, [Trial(0.0, 0.0)])
+    found = by_runs(run, LAPLACE, 1, [ConfirmingTrial(0.0, 0.0)])
     assert "the change between two runs" in found.sentence
     assert not found.agrees

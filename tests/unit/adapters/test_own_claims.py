@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dpassay
-from dpassay.adapters.base import Adapted
+from dpassay.adapters.base import ReadObject
 from dpassay.cli.common import as_options
 from dpassay.cli.main import app
 from dpassay.core.guarantee import ZCDP, PureDP
@@ -25,10 +25,10 @@ from dpassay.core.guarantee import PureDP, ZCDP
 def noisy(scale):
     return lambda x, rng: x + rng.laplace(scale=scale)
 
-right = Adapted("Lib's right", PureDP("0.5"), "query(l1, 1) | laplace(2)", 1, None, noisy(2.0), ((0.0, 1.0),))
-wrong = Adapted("Lib's wrong", PureDP("0.5"), None, None, None, noisy(0.2), ((0.0, 1.0),), by="Lib's epsilon")
-formula = Adapted("Lib's formula", pipeline="query(l1, 1) | laplace(2)", epsilon_at=lambda delta: 0.5)
-silent = Adapted("Lib's silent", None, None, None, None, noisy(2.0))
+right = ReadObject("Lib's right", PureDP("0.5"), "query(l1, 1) | laplace(2)", 1, None, noisy(2.0), ((0.0, 1.0),))
+wrong = ReadObject("Lib's wrong", PureDP("0.5"), None, None, None, noisy(0.2), ((0.0, 1.0),), by="Lib's epsilon")
+formula = ReadObject("Lib's formula", pipeline="query(l1, 1) | laplace(2)", epsilon_at=lambda delta: 0.5)
+silent = ReadObject("Lib's silent", None, None, None, None, noisy(2.0))
 """
 
 
@@ -106,7 +106,7 @@ def test_two_ways_to_say_what_to_check_are_one_too_many(told: Any) -> None:
 
 
 def test_a_trace_takes_the_object_itself() -> None:
-    known = Adapted("mine", PureDP(1), mechanism=lambda x, rng: x + rng.laplace(scale=0.5), pairs=((0.0, 1.0),))
+    known = ReadObject("mine", PureDP(1), mechanism=lambda x, rng: x + rng.laplace(scale=0.5), pairs=((0.0, 1.0),))
     result = dpassay.trace(known)
     assert result.verdict.refuted
     assert (result.traced_epsilon.lower, result.verdict.source) == (pytest.approx(2), "stated by mine")
@@ -114,14 +114,14 @@ def test_a_trace_takes_the_object_itself() -> None:
 
 
 def test_an_assertion_takes_the_object_itself() -> None:
-    known = Adapted("mine", PureDP(1), mechanism=lambda x, n, rng: x + rng.laplace(0, 0.2, n), pairs=((0.0, 1.0),))
+    known = ReadObject("mine", PureDP(1), mechanism=lambda x, n, rng: x + rng.laplace(0, 0.2, n), pairs=((0.0, 1.0),))
     with pytest.raises(AssertionError, match="the claim of 1-DP for mine is refuted"):
         dpassay.assert_dp(known)
 
 
 def test_runs_test_what_zcdp_implies() -> None:
     """Bun and Steinke: ρ-zCDP implies (ρ + 2·sqrt(ρ·ln(1/δ)), δ)-DP."""
-    known = Adapted("mine", ZCDP("0.125"), mechanism=lambda x, n, rng: x + rng.normal(0, 2, n), pairs=((0.0, 1.0),))
+    known = ReadObject("mine", ZCDP("0.125"), mechanism=lambda x, n, rng: x + rng.normal(0, 2, n), pairs=((0.0, 1.0),))
     verdict = dpassay.audit(known, delta="1e-5", runs=500)
     assert verdict.guarantee.epsilon == pytest.approx(0.125 + 2 * math.sqrt(0.125 * math.log(1e5)), abs=1e-8)
     assert verdict.source == "stated by mine, 0.125-zCDP"

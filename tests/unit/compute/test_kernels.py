@@ -6,7 +6,7 @@ import pytest
 from dpassay.cli.common import usable_device
 from dpassay.compute import devices
 from dpassay.compute.kernels import numba_kernels, numpy_kernels
-from dpassay.compute.kernels.draws import Noise, Span
+from dpassay.compute.kernels.draws import Span, WordNoise
 from dpassay.compute.kernels.likelihood_ratio import LikelihoodRatioTable, of_bits, of_noise
 from dpassay.compute.kernels.philox import key, words
 
@@ -25,7 +25,7 @@ SPANS = [
 ]
 FIRST, SECOND = [0.0, 1.0, 0.0, 2.0], [1.0, 0.0, -0.5, 2.0]
 TELLINGS = {
-    f"{kind}, {kept}, {lost}, {scale}, {side}": of_noise(Noise(kind, scale, kept, lost), FIRST, SECOND, side)
+    f"{kind}, {kept}, {lost}, {scale}, {side}": of_noise(WordNoise(kind, scale, kept, lost), FIRST, SECOND, side)
     for kind, kept, lost in [
         ("laplace", 1.0, 0.0),
         ("gaussian", 1.0, 0.0),
@@ -70,7 +70,7 @@ def test_numba_guesses_like_numpy(telling):
 
 
 def test_numba_guesses_like_numpy_where_first_bytes_decide():
-    many = of_noise(Noise("laplace", 200.0), np.zeros(200), np.linspace(-1, 1, 200), 0)
+    many = of_noise(WordNoise("laplace", 200.0), np.zeros(200), np.linspace(-1, 1, 200), 0)
     assert np.isnan(many.by_byte).sum() <= numba_kernels.LAZY * many.dim
     for low, high, grain in ((-1e4, 1e4, 1e-6), (-np.inf, 2e4, 1e-6)):
         expected = numpy_kernels.count_guesses(KEY, 0, 3000, many, low, high, grain)
@@ -150,7 +150,7 @@ def test_streams_are_entered_at_every_16th_run(interpreted):
 def test_wide_vectors_in_numpy(monkeypatch):
     monkeypatch.setattr(numpy_kernels, "CELLS", 64)  # so that coordinates come in several goes
     its_key = key(3)
-    many = of_noise(Noise("laplace", 200.0), np.zeros(150), np.ones(150), 1)
+    many = of_noise(WordNoise("laplace", 200.0), np.zeros(150), np.ones(150), 1)
     assert numpy_kernels.count_votes(its_key, 0, 100, 150, SPANS[0]) == numba_kernels.count_votes(
         its_key, 0, 100, 150, SPANS[0]
     )

@@ -6,7 +6,7 @@ import pytest
 
 from dpassay import MetricDP, certify, check, verify
 from dpassay.claims.claim import Claim
-from dpassay.claims.judge import glance
+from dpassay.claims.judge import quick_check
 from dpassay.evidence.verifier import examine
 from forging import block, claim, exactly, lower, sealed, upper
 
@@ -24,7 +24,7 @@ def test_what_the_verifier_cannot_follow_is_open() -> None:
     assert verdict.witness is None
     assert not verdict.repairs
     assert verify(certify(verdict)).verdict == "open"
-    assert glance(Claim("two noises", UNFOLLOWED, epsilon="0.6", dim=1))[0] == "open"
+    assert quick_check(Claim("two noises", UNFOLLOWED, epsilon="0.6", dim=1))[0] == "open"
 
 
 def test_a_claim_as_large_as_any_that_can_be_stated_has_a_certificate() -> None:

@@ -5,7 +5,7 @@ import pytest
 from dpassay import ZCDP, check
 from dpassay.errors import InputError
 from dpassay.packages.environment import Environment, program
-from dpassay.packages.judging import ALPHA, Found, current, judge, recorded, write_recorded
+from dpassay.packages.judging import ALPHA, PackageVerdict, current, judge, recorded, write_recorded
 from dpassay.packages.record import FOLDER, Record, read_record, read_records
 
 RECORDS = read_records()
@@ -23,7 +23,7 @@ GIVEN = {
 NOWHERE = Environment(FOLDER / "nowhere")
 
 
-def judged(**more) -> Found:
+def judged(**more) -> PackageVerdict:
     return judge(Record(**{**GIVEN, **more}), NOWHERE)
 
 

@@ -3,17 +3,17 @@
 import math
 
 from dpassay.report.utility_summary import in_words, summary_figure, useful_from, utility_of
-from dpassay.text.measurements import Estimate, Row, Stated
+from dpassay.text.measurements import Estimate, MeasuredRow, Stated
 
 
-def row(name: str, true: float, low: float, mean: float, metric: str = "accuracy_original") -> Row:
+def row(name: str, true: float, low: float, mean: float, metric: str = "accuracy_original") -> MeasuredRow:
     held = Stated(epsilon=true, true_epsilon=true, delta=0.0, neighbours="any")
-    return Row(name, name, held, 1, 100, {metric: Estimate(mean, low, 1.0)})
+    return MeasuredRow(name, name, held, 1, 100, {metric: Estimate(mean, low, 1.0)})
 
 
 REFERENCES = [
-    Row("original", "original", None, 1, 100, {"accuracy_original": Estimate(0.9)}),
-    Row("commonest", "commonest", None, 1, 100, {"accuracy_original": Estimate(0.5)}),
+    MeasuredRow("original", "original", None, 1, 100, {"accuracy_original": Estimate(0.9)}),
+    MeasuredRow("commonest", "commonest", None, 1, 100, {"accuracy_original": Estimate(0.5)}),
 ]
 ROWS = [
     *REFERENCES,
@@ -36,7 +36,7 @@ def test_useful_is_above_the_middle_there_and_at_all_larger_epsilons() -> None:
 
 def test_the_encoder_comes_first_and_shares_the_commonest_label() -> None:
     rows = [*REFERENCES, row("good", 10, 0.65, 0.7, "encoder_original")]
-    rows[0] = Row("original", "original", None, 1, 100, {"encoder_original": Estimate(0.7)})
+    rows[0] = MeasuredRow("original", "original", None, 1, 100, {"encoder_original": Estimate(0.7)})
     assert utility_of(rows)[0] == "encoder_original"
     assert useful_from(rows) == {"good": 10}  # the middle of 0.5 and 0.7
 

@@ -10,11 +10,11 @@ pytest.importorskip("torch", reason="classifiers need the extra: pip install 'dp
 
 from dpassay.errors import InputError
 from dpassay.reproduce import dpnr_accuracy, find_figure
-from dpassay.reproduce.result import Options
+from dpassay.reproduce.result import ReproductionOptions
 from dpassay.text.models.encoders import Encoder, Remembering
 from dpassay.text.rewriters.vectors.dpnr import Dpnr
 from dpassay.text.rewriters.vectors.shared_noise import SharedNoise, attack, recovered
-from dpassay.training.comparison import Source
+from dpassay.training.comparison import TextSource
 
 
 def letters() -> Encoder:
@@ -46,7 +46,9 @@ def test_the_accuracies_and_the_verdicts(corpus: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(dpnr_accuracy, "AUDIT_RUNS", 400)
     monkeypatch.setattr(dpnr_accuracy, "STEPS", 300)
     seen: list[float] = []
-    options = Options(runs=2, corpora=(Source(corpus),), progress=seen.append, partial=tmp_path / "p.json")
+    options = ReproductionOptions(
+        runs=2, corpora=(TextSource(corpus),), progress=seen.append, partial=tmp_path / "p.json"
+    )
     result = dpnr_accuracy.dpnr_accuracy(options, letters())
     at = {row["way"]: row for row in result.rows}
     # All eight words are dropped together with probability 1/256 only, so vectors without noise are as good as clean
@@ -71,5 +73,5 @@ def test_what_it_needs(tmp_path: Path) -> None:
     path = tmp_path / "plain.txt"
     path.write_text("a text\n" * 30, encoding="utf-8")
     with pytest.raises(InputError, match="each with a label"):
-        dpnr_accuracy.dpnr_accuracy(Options(corpora=(Source(str(path)),)), letters())
+        dpnr_accuracy.dpnr_accuracy(ReproductionOptions(corpora=(TextSource(str(path)),)), letters())
     assert find_figure("dpnr-accuracy").long

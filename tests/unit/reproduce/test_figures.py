@@ -17,9 +17,9 @@ from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Laplace
 from dpassay.reproduce import FIGURES, adept, dptext, find_figure, sanity, tables
 from dpassay.reproduce.published.acl2022 import DIMENSIONS, EPSILONS, published
-from dpassay.reproduce.result import SUFFIXES, Comparison, Options, Partial, finished, save
+from dpassay.reproduce.result import SUFFIXES, Partial, PublishedComparison, ReproductionOptions, finished, save
 
-FEW = Options(runs=500)
+FEW = ReproductionOptions(runs=500)
 
 
 class Made(dict):  # type: ignore[type-arg]
@@ -69,7 +69,7 @@ def test_the_same_seed_gives_the_same_files(tmp_path: Path) -> None:
     for suffix in ("csv", "json", "svg", "md"):
         one, two = ((tmp_path / folder / f"sampled-laplace.{suffix}").read_bytes() for folder in ("one", "two"))
         assert one == two, suffix
-    other = FIGURES["sampled-laplace"].make(Options(runs=500, seed=1))
+    other = FIGURES["sampled-laplace"].make(ReproductionOptions(runs=500, seed=1))
     assert [row["count"] for row in other.rows] != [row["count"] for row in FIGURES["sampled-laplace"].make(FEW).rows]
 
 
@@ -81,9 +81,9 @@ def test_names() -> None:
 
 
 def test_distances_in_standard_errors() -> None:
-    assert Comparison("x", 1.2, 1.0, 0.1).apart == pytest.approx(2)
-    assert math.isnan(Comparison("x", 1.2, 1.0).apart)
-    assert Comparison("x", math.inf, math.inf).apart == 0
+    assert PublishedComparison("x", 1.2, 1.0, 0.1).apart == pytest.approx(2)
+    assert math.isnan(PublishedComparison("x", 1.2, 1.0).apart)
+    assert PublishedComparison("x", math.inf, math.inf).apart == 0
 
 
 # ── ADePT ───────────────────────────────────────────────────────────────────────────────────────
@@ -106,7 +106,7 @@ def test_the_integrated_curve() -> None:
 
 
 def test_pairs_beyond_the_bound() -> None:
-    result = FIGURES["adept-violations"].make(Options(runs=4000))
+    result = FIGURES["adept-violations"].make(ReproductionOptions(runs=4000))
     rows = {(row["dim"], row["distribution"]): row for row in result.rows}
     assert all(row["l1_clipped"] == 0 for row in result.rows)
     assert rows[1, "uniform"]["beyond"] == rows[1, "normal"]["beyond"] == 0
@@ -235,14 +235,14 @@ def test_every_cell_and_input_has_a_stream_of_its_own(monkeypatch: pytest.Monkey
     monkeypatch.setattr(
         "dpassay.compute.kernels.majority_vote.key", lambda *place: asked.append(key(*place)) or asked[-1]
     )
-    sanity.sampled_votes([("laplace", 1.0, 8), ("laplace", 1.0, 8), ("adept", 0.5, 4)], Options(100))
+    sanity.sampled_votes([("laplace", 1.0, 8), ("laplace", 1.0, 8), ("adept", 0.5, 4)], ReproductionOptions(100))
     assert len(set(asked)) == len(asked) == 6
 
 
 def test_a_grid_goes_on_at_its_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = [("laplace", 1.0, 8), ("adept", 0.5, 4), ("halved", 2.0, 2)]
-    whole = sanity.sampled_votes(cells, Options(500))
-    options = Options(500, partial=tmp_path / "part.json")
+    whole = sanity.sampled_votes(cells, ReproductionOptions(500))
+    options = ReproductionOptions(500, partial=tmp_path / "part.json")
     sanity.sampled_votes(cells[:2], options)
     asked = []
     monkeypatch.setattr(sanity, "ballots", lambda *a: asked.append(a[0]) or ballots(*a))
@@ -253,7 +253,7 @@ def test_a_grid_goes_on_at_its_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_sampled_votes_against_the_exact_probabilities() -> None:
     cells = [("laplace", 1.0, 8), ("adept", 0.5, 32), ("dptext", 1.0, 2), ("halved", 2.0, 8), ("copy", 1.0, 2)]
     cells.append(("clipped", 1.0, 32))
-    sampled = sanity.sampled_votes(cells, Options(20_000))
+    sampled = sanity.sampled_votes(cells, ReproductionOptions(20_000))
     for votes, (mechanism, epsilon, n) in zip(sampled, cells, strict=True):
         for ones, p in zip(votes, sanity.one_rounds(mechanism, epsilon, n), strict=True):
             truth = stats.binom.sf(n // 2, n, p)

@@ -20,13 +20,13 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from dpassay.compute.executors import InProcess
 from dpassay.errors import InputError
 from dpassay.reproduce import FIGURES, perplexity
-from dpassay.reproduce.result import Options, save
+from dpassay.reproduce.result import ReproductionOptions, save
 from dpassay.text.corpora.utterance import Utterance
 from dpassay.training import comparison
-from dpassay.training.comparison import Found, Setup, Source
+from dpassay.training.comparison import ComparedRun, Setup, TextSource
 
 SHORT = Setup(rounds=3, size=2)
-HERE = Options(executor=InProcess())
+HERE = ReproductionOptions(executor=InProcess())
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def small(monkeypatch):
     """Two ε on a small corpus, in rounds that take no time."""
     monkeypatch.setattr(perplexity, "EPSILONS", (4.0, 32.0))
     monkeypatch.setattr(perplexity, "RATES", (0.05,))
-    monkeypatch.setattr(perplexity, "all_sources", lambda given: (Source("flights:200"), *given))
+    monkeypatch.setattr(perplexity, "all_sources", lambda given: (TextSource("flights:200"), *given))
     monkeypatch.setattr(comparison, "Setup", lambda: SHORT)
     monkeypatch.setattr(perplexity, "least_noise", lambda epsilon, *run: 8 / epsilon)  # the search takes seconds
 
@@ -47,7 +47,7 @@ def asked(small, monkeypatch):
     def run(task):
         tasks.append(task)
         found = (100.0 if task.noise_multiplier else 10.0) + task.seed
-        return Found(found, 2 * found, found)
+        return ComparedRun(found, 2 * found, found)
 
     monkeypatch.setattr(comparison, "run", run)
     return tasks
@@ -90,7 +90,7 @@ def test_each_point_has_the_learning_rate_that_is_best_on_other_text(small, monk
         chosen = {"user": 0.05}.get(task.arm, 0.01)
         measured = 20.0 if task.learning_rate == chosen else 2.0
         one_lucky_run = 0.01 if task.seed == 2 else 1.0
-        return Found(measured, measured, 1.5 if task.learning_rate == chosen else 1 + 40 * one_lucky_run)
+        return ComparedRun(measured, measured, 1.5 if task.learning_rate == chosen else 1 + 40 * one_lucky_run)
 
     monkeypatch.setattr(comparison, "run", run)
     result = perplexity.uedp_perplexity(replace(HERE, runs=3))
@@ -105,7 +105,7 @@ def test_each_point_has_the_learning_rate_that_is_best_on_other_text(small, monk
 
 
 def test_references_are_counted(small):
-    source = Source("flights:200")
+    source = TextSource("flights:200")
     found = perplexity._references(source)
     assert found["uniform"] == 4 + len(comparison.words_of(source))
     assert 1 < found["unigram"] < found["uniform"]
@@ -117,7 +117,7 @@ def test_unknown_words_are_counted(tmp_path):
     said = f"{held[0]},not counted,\n{held[1]},to rome now,rome\nann,to oslo,oslo\nbob,to bern,\n"
     (tmp_path / "a.csv").write_text(f"user,text,entities\n{said}")
     (tmp_path / "words.txt").write_text("to\nnow\n")
-    found = perplexity._references(Source(str(tmp_path / "a.csv"), vocabulary=str(tmp_path / "words.txt")))
+    found = perplexity._references(TextSource(str(tmp_path / "a.csv"), vocabulary=str(tmp_path / "words.txt")))
     assert found["unknown"] == 1 / 4  # of to rome now and the end of the text
     # counts of to, unknown and the end are 2 each of 6; 6 numbers get one more
     assert found["unigram"] == pytest.approx((4**3 * 12) ** 0.25)
@@ -164,7 +164,7 @@ def test_two_corpora_are_drawn_from_trained_models(small, tmp_path):
     ]
     (tmp_path / "play.csv").write_text("who,text\n" + "".join(f"{user},{text}\n" for user, text in said))
     (tmp_path / "names.txt").write_text("romeo\nverona\n")
-    play = Source(str(tmp_path / "play.csv"), f"list:{tmp_path / 'names.txt'}", user_column="who")
+    play = TextSource(str(tmp_path / "play.csv"), f"list:{tmp_path / 'names.txt'}", user_column="who")
     result = perplexity.uedp_perplexity(replace(HERE, runs=1, corpora=(play,)))
     assert {row["corpus"] for row in result.rows} == {"flights:200", "play"}
     assert all(row["perplexity"] > 1 for row in result.rows)
@@ -200,7 +200,7 @@ def test_models_trained_elsewhere_are_taken_over(asked, tmp_path, monkeypatch):
 def test_names_of_corpora_differ():
     assert [source.name for source in perplexity.all_sources(())] == ["flights"]
     with pytest.raises(InputError, match="same name"):
-        perplexity.all_sources((Source("other/flights.csv"),))
+        perplexity.all_sources((TextSource("other/flights.csv"),))
 
 
 def test_it_is_made_by_its_name_alone():

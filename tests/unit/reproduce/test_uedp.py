@@ -11,17 +11,17 @@ from scipy.stats import norm
 from dpassay import check
 from dpassay.claims.registry import REGISTRY
 from dpassay.reproduce import uedp
-from dpassay.reproduce.result import Options, Result
+from dpassay.reproduce.result import FigureResult, ReproductionOptions
 
 BETA, Q_E = 0.1, 0.5
 
 
 @pytest.fixture(scope="module")
-def made() -> Result:
-    return uedp.uedp_budgets(Options())
+def made() -> FigureResult:
+    return uedp.uedp_budgets(ReproductionOptions())
 
 
-def rows(result: Result, level: str) -> dict:
+def rows(result: FigureResult, level: str) -> dict:
     return {row["rounds"]: row for row in result.rows if row["level"] == level}
 
 
@@ -90,7 +90,7 @@ def test_the_moments_accountant(rate: float, rounds: int) -> None:
 
 
 @pytest.mark.parametrize("rounds", [10, 100])
-def test_the_true_budgets_against_another_accountant(made: Result, rounds: int) -> None:
+def test_the_true_budgets_against_another_accountant(made: FigureResult, rounds: int) -> None:
     users, entities = rows(made, "user")[rounds], rows(made, "f_E")[rounds]
     alone = epsilon(0.5, 2 * 51 / 100, rounds, 1e-3)
     assert entities["alone_lower"] <= alone <= entities["alone_upper"] * (1 + 1e-4)
@@ -105,7 +105,7 @@ def test_a_right_mechanism_against_another_accountant() -> None:
 
 
 @pytest.mark.parametrize("rounds", uedp.ROUNDS)
-def test_the_whole_truth_is_that_of_one_gaussian(made: Result, rounds: int) -> None:
+def test_the_whole_truth_is_that_of_one_gaussian(made: FigureResult, rounds: int) -> None:
     mu = math.sqrt(rounds) * 100 / 102
     for level in ("f_E", "f_E+"):
         row = rows(made, level)[rounds]
@@ -117,7 +117,7 @@ def test_the_whole_truth_is_that_of_one_gaussian(made: Result, rounds: int) -> N
     assert user["true_upper"] < user["claimed"]
 
 
-def test_the_published_rounds_are_those_of_whole_and_half_budgets(made: Result) -> None:
+def test_the_published_rounds_are_those_of_whole_and_half_budgets(made: FigureResult) -> None:
     assert len(made.comparisons) == 34
     for comparison in made.comparisons:
         within = 0.04 if comparison.what.startswith("misc") else 0.006

@@ -16,9 +16,9 @@ from dpassay.cli import main as cli
 from dpassay.errors import InputError, MechanismError
 from dpassay.reproduce import sanity, vote
 from dpassay.reproduce.published.acl2022 import published
-from dpassay.reproduce.result import Options
+from dpassay.reproduce.result import ReproductionOptions
 from dpassay.reproduce.sanity import one_rounds
-from dpassay.reproduce.vote import Grid, Subject, Votes
+from dpassay.reproduce.vote import Subject, VoteGrid, Votes
 
 CODE = """
 import numpy as np
@@ -84,12 +84,15 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def voted(subject: Subject, epsilons: tuple[float, ...], dims: tuple[int, ...], runs: int) -> list[dict[str, float]]:
-    return [dict(row) for row in vote.sanity_check_of(subject, Grid(epsilons, dims), Options(runs=runs)).rows]
+    return [
+        dict(row)
+        for row in vote.sanity_check_of(subject, VoteGrid(epsilons, dims), ReproductionOptions(runs=runs)).rows
+    ]
 
 
 @pytest.mark.parametrize("name", ["laplace", "Batches"])
 def test_votes_against_binomial_tails(code: str, name: str) -> None:
-    of = vote.mechanisms(Subject(f"{code}:{name}"), Grid())
+    of = vote.mechanisms(Subject(f"{code}:{name}"), VoteGrid())
     for epsilon, n in ((1.0, 1), (5.0, 8)):
         counted = vote.votes(of(epsilon, n)[0], n, 3000, (0, 1), lambda more: None)
         for ones, p in zip((counted.of_zeros, counted.of_ones), one_rounds("laplace", epsilon, n), strict=True):
@@ -155,9 +158,9 @@ def test_an_interrupted_cell_is_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_pa
         return replace(found, sampled=replace(found.sampled, interrupted=True))
 
     monkeypatch.setattr(vote, "run_audit", interrupted)
-    options = Options(runs=100, partial=tmp_path / "partial.json")
+    options = ReproductionOptions(runs=100, partial=tmp_path / "partial.json")
     with pytest.raises(KeyboardInterrupt):
-        vote.sanity_check_of(Subject(pipeline="laplace(dim/eps)"), Grid((1.0,), (1,)), options)
+        vote.sanity_check_of(Subject(pipeline="laplace(dim/eps)"), VoteGrid((1.0,), (1,)), options)
     assert not options.partial.exists()
 
 
@@ -200,15 +203,15 @@ def test_a_pipeline(run: Run, tmp_path: Path) -> None:
 
 def test_nan_is_rounded_to_zero(code: str) -> None:
     rows = voted(Subject(f"{code}:dptext"), (1.0,), (2,), 400)
-    result = vote.sanity_check_of(Subject(f"{code}:dptext"), Grid((1.0,), (2,)), Options(runs=400))
+    result = vote.sanity_check_of(Subject(f"{code}:dptext"), VoteGrid((1.0,), (2,)), ReproductionOptions(runs=400))
     assert rows[0]["nan"] > 0
     assert any("NaN" in sentence for sentence in result.found)
 
 
 def test_a_fixed_epsilon(code: str) -> None:
     with pytest.raises(InputError, match="has no parameter epsilon"):
-        vote.mechanisms(Subject(f"{code}:fixed"), Grid())
-    assert vote.mechanisms(Subject(f"{code}:fixed"), Grid((1.0,), (1,)))(1.0, 1)[1] is None
+        vote.mechanisms(Subject(f"{code}:fixed"), VoteGrid())
+    assert vote.mechanisms(Subject(f"{code}:fixed"), VoteGrid((1.0,), (1,)))(1.0, 1)[1] is None
 
 
 @pytest.mark.parametrize(
@@ -224,7 +227,7 @@ def test_a_fixed_epsilon(code: str) -> None:
 )
 def test_what_cannot_be_checked(code: str, name: str, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
-        vote.mechanisms(Subject(f"{code}:{name}"), Grid((1.0,), (8,)))
+        vote.mechanisms(Subject(f"{code}:{name}"), VoteGrid((1.0,), (8,)))
 
 
 @pytest.mark.parametrize(
@@ -250,7 +253,9 @@ def test_bad_input(run: Run, words: list[str], said: str) -> None:
 
 def test_progress_reaches_the_end(code: str) -> None:
     seen: list[float] = []
-    vote.sanity_check_of(Subject(f"{code}:laplace"), Grid((1.0,), (1,)), Options(runs=200, progress=seen.append))
+    vote.sanity_check_of(
+        Subject(f"{code}:laplace"), VoteGrid((1.0,), (1,)), ReproductionOptions(runs=200, progress=seen.append)
+    )
     assert seen[-1] == pytest.approx(1)
     assert np.all(np.diff(seen) >= 0)
 

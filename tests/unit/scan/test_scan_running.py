@@ -3,7 +3,7 @@ import sys
 from pathlib import Path
 
 import dpassay
-from dpassay.scan.running.arguments import DELTA, EPSILON, Call, call_of
+from dpassay.scan.running.arguments import DELTA, EPSILON, ArgumentCall, call_of
 from dpassay.scan.running.programs import stub
 from dpassay.scan.scanning import scan_and_index
 
@@ -82,6 +82,6 @@ def test_what_is_claimed_of_a_pair_follows_from_the_claim(tmp_path: Path) -> Non
     for function in index.functions():
         calls[function.name] = call_of(index, function)
     assert "distance between texts" in str(calls["rewrite"])
-    assert isinstance(calls["gaussian"], Call)
+    assert isinstance(calls["gaussian"], ArgumentCall)
     assert not calls["gaussian"].exact
     assert calls["gaussian"].delta >= (1 + math.exp(EPSILON)) * DELTA

@@ -10,7 +10,7 @@ import pytest
 
 from dpassay.claims.registry import REGISTRY
 from dpassay.server.answers import glance_parts
-from dpassay.server.asked import Asked, of_claim
+from dpassay.server.asked import PageQuestion, of_claim
 
 
 def above(z: float) -> float:
@@ -18,7 +18,7 @@ def above(z: float) -> float:
 
 
 def test_the_event_of_gaussian_noise() -> None:
-    asked = Asked("query(l2, 1) | gaussian(1)", epsilon="0.5", delta="1e-5")
+    asked = PageQuestion("query(l2, 1) | gaussian(1)", epsilon="0.5", delta="1e-5")
     (face,) = glance_parts(asked)
     outputs = face["pictures"]["outputs"]  # the loss exceeds ε where the output is ε − 1/2 or more beyond the first
     assert (outputs["p"], outputs["q"]) == pytest.approx((above(0.0), above(1.0)), rel=0.01)
@@ -27,14 +27,14 @@ def test_the_event_of_gaussian_noise() -> None:
 @pytest.mark.parametrize("epsilon", ["0.5", "1.23", "2"])
 def test_both_pictures_give_the_probability_of_a_loss_above_epsilon(epsilon: str) -> None:
     """Gaussian noise: Φ(−ε/μ + μ/2) with μ = 1/2; sampled steps: at least δ, and the same in both."""
-    (face,) = glance_parts(Asked("query(l2, 1) | gaussian(2)", epsilon=epsilon, delta="1e-5"))
+    (face,) = glance_parts(PageQuestion("query(l2, 1) | gaussian(2)", epsilon=epsilon, delta="1e-5"))
     loss, curve = face["pictures"]["loss"], face["pictures"]["curve"]
     assert loss["tail"] == pytest.approx(above(float(epsilon) / 0.5 - 0.25), rel=1e-9)
     outputs = face["pictures"]["outputs"]  # shaded where the loss exceeds ε: the same to all digits shown
     assert outputs["p"] == pytest.approx(loss["tail"], rel=2e-5)
     assert outputs["q"] == pytest.approx(above(float(epsilon) / 0.5 + 0.25), rel=2e-5)
     assert curve["tail"][curve["x"].index(float(epsilon))] == pytest.approx(loss["tail"], rel=1e-3)
-    sampled = Asked("poisson(0.1) | clip(l2, 1) | gaussian(2) | times(20)", {}, 4, epsilon=epsilon, delta="1e-5")
+    sampled = PageQuestion("poisson(0.1) | clip(l2, 1) | gaussian(2) | times(20)", {}, 4, epsilon=epsilon, delta="1e-5")
     (face,) = glance_parts(sampled)
     loss, curve = face["pictures"]["loss"], face["pictures"]["curve"]
     assert curve["tail"][curve["x"].index(float(epsilon))] == pytest.approx(loss["tail"], rel=1e-3)

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from dpassay.server.asked import Asked, of_claim, read
+from dpassay.server.asked import PageQuestion, of_claim, read
 from dpassay.server.pool import MOST_SLOW, SLOW_WORKERS, Failed, WorkerPool
 from dpassay.server.worker import TIRED
 from processes import LIMIT
 
-SLOW = Asked("poisson(0.01) | clip(l2, 1) | gaussian(1) | times(100000)", {}, 4, epsilon="2", delta="1e-5")
-QUICK = Asked("query(l1, 1) | laplace(1)", epsilon="1")
+SLOW = PageQuestion("poisson(0.01) | clip(l2, 1) | gaussian(1) | times(100000)", {}, 4, epsilon="2", delta="1e-5")
+QUICK = PageQuestion("query(l1, 1) | laplace(1)", epsilon="1")
 
 
-def question(asked: Asked, kind: str = "glance") -> dict[str, Any]:
+def question(asked: PageQuestion, kind: str = "glance") -> dict[str, Any]:
     return {"kind": kind, "asked": asked.to_data()}
 
 
@@ -35,7 +35,7 @@ def test_a_slow_question_is_ended_and_the_next_is_answered(monkeypatch: pytest.M
             same = await asyncio.gather(*(pool.whole(question(QUICK, "check")) for _ in range(50)))
             assert all(one == same[0] for one in same)
             for i in range(1, 8):
-                await pool.whole(question(Asked("laplace(1)", {}, 2, metric="l1", epsilon=str(i))))
+                await pool.whole(question(PageQuestion("laplace(1)", {}, 2, metric="l1", epsilon=str(i))))
             return str(failed.value), same[0], len(pool._workers), len(pool._answers)
         finally:
             await pool.close()
@@ -57,7 +57,7 @@ def test_a_worker_is_not_tired_because_its_parent_is_large() -> None:
 
 def slow(number: int) -> dict[str, Any]:
     text = f"poisson(0.01) | clip(l2, 1) | gaussian(1) | times({100_000 + number})"
-    return question(Asked(text, {}, 4, epsilon="2", delta="1e-5"), "check")
+    return question(PageQuestion(text, {}, 4, epsilon="2", delta="1e-5"), "check")
 
 
 async def until(true: Any) -> None:
@@ -116,9 +116,9 @@ def test_a_slow_question_is_withdrawn_when_nobody_waits_for_it(monkeypatch: pyte
 def test_one_client_has_a_limited_share_of_the_slow_lane() -> None:
     async def ask() -> list[str]:
         pool = WorkerPool(size=1)  # it is not started, so all questions wait
-        kinds = [question(Asked("x", epsilon=str(i)), "audit") for i in range(MOST_SLOW + 2)]
+        kinds = [question(PageQuestion("x", epsilon=str(i)), "audit") for i in range(MOST_SLOW + 2)]
         waiting = [asyncio.create_task(pool.whole(one, client="a")) for one in kinds]
-        other = asyncio.create_task(pool.whole(question(Asked("y"), "audit"), client="b"))
+        other = asyncio.create_task(pool.whole(question(PageQuestion("y"), "audit"), client="b"))
         quick = asyncio.create_task(pool.whole(question(QUICK), client="a"))
         await asyncio.sleep(0.05)
         told = [str(task.exception()) for task in waiting if task.done()]
@@ -140,7 +140,7 @@ def test_too_many_questions_are_turned_away(monkeypatch: pytest.MonkeyPatch) -> 
 
     async def ask() -> list[Any]:
         pool = WorkerPool(size=1)  # it is not started, so all questions wait
-        waiting = [asyncio.create_task(pool.whole(question(Asked("x", epsilon=str(i))))) for i in range(8)]
+        waiting = [asyncio.create_task(pool.whole(question(PageQuestion("x", epsilon=str(i))))) for i in range(8)]
         await asyncio.sleep(0.05)
         told = [str(task.exception()) for task in waiting if task.done()]
         for task in waiting:
@@ -157,10 +157,10 @@ def test_too_many_questions_are_turned_away(monkeypatch: pytest.MonkeyPatch) -> 
 def test_every_claim_of_the_registry_can_be_stated() -> None:
     from urllib.parse import parse_qsl
 
-    from dpassay.claims.judge import glance
+    from dpassay.claims.judge import quick_check
     from dpassay.claims.registry import REGISTRY
 
     for name, claim in REGISTRY.items():
         asked = read(parse_qsl(of_claim(claim).address))
         assert asked == of_claim(claim), name
-        assert glance(asked.claim())[0] == claim.expected, name
+        assert quick_check(asked.claim())[0] == claim.expected, name

@@ -10,7 +10,7 @@ import pytest
 
 import dpassay
 from dpassay.testing import assertion as asserting
-from dpassay.testing.assertion import AuditWarning, Budget, NotPrivate, assert_dp, merged, two_digits
+from dpassay.testing.assertion import AlphaShares, AuditWarning, NotPrivate, assert_dp, merged, two_digits
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +112,7 @@ def test_two_digits_round_down_and_stay(alpha: float) -> None:
 
 
 def test_a_tests_calls_never_spend_more_than_its_share() -> None:
-    budget = Budget(3.3e-5, 0, 100, "test_a.py::test_b", "")
+    budget = AlphaShares(3.3e-5, 0, 100, "test_a.py::test_b", "")
     spent = [budget.next() for _ in range(1000)]
     assert sum(Fraction(turn["alpha"]) for turn in spent) <= Fraction(3.3e-5)
     for k in (1, 2, 10):
@@ -122,7 +122,7 @@ def test_a_tests_calls_never_spend_more_than_its_share() -> None:
 
 def test_streams_depend_on_seed_place_and_call_alone() -> None:
     def first(seed: int, place: str, alpha: float = 1e-4) -> int:
-        return int(Budget(alpha, seed, 100, place, "").next()["seed"])
+        return int(AlphaShares(alpha, seed, 100, place, "").next()["seed"])
 
     assert first(0, "test_a.py::test_b") == first(0, "test_a.py::test_b", 1e-7)
     assert len({first(seed, place) for seed in (0, 1) for place in ("a", "b")}) == 4

@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="text systems need the extra: pip install 'dpassay[text]'")
 
-from dpassay.text.rewriters.vectors.adept import Model, load  # noqa: E402
+from dpassay.text.rewriters.vectors.adept import TrainedAutoencoder, load  # noqa: E402
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -16,5 +16,5 @@ def one_thread():
 
 
 @pytest.fixture
-def model(folder: Path) -> Model:
+def model(folder: Path) -> TrainedAutoencoder:
     return load(folder)

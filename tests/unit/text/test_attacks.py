@@ -11,7 +11,7 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 from dpassay.text.attacks import (
     ExactPosterior,
-    NaiveBayes,
+    NaiveBayesAttacker,
     highest_success,
     of_equal_length,
     right_guesses,
@@ -44,7 +44,7 @@ def test_the_exact_posterior_of_randomized_response_is_its_closed_form() -> None
 @pytest.mark.parametrize("learnt", [False, True])
 def test_the_attacker_is_as_often_right_as_randomized_response_allows(learnt: bool) -> None:
     rewriter, rng = InTurn(NAMES), np.random.default_rng(1)
-    attack = NaiveBayes.learn(rewriter, NAMES, 5, rng) if learnt else ExactPosterior(rewriter, tuple(NAMES))
+    attack = NaiveBayesAttacker.learn(rewriter, NAMES, 5, rng) if learnt else ExactPosterior(rewriter, tuple(NAMES))
     runs = 5000
     right = right_guesses(attack, rewriter, runs, rng)
     share = highest_success(rewriter.guarantee, NAMES)
@@ -55,7 +55,7 @@ def test_the_attacker_is_as_often_right_as_randomized_response_allows(learnt: bo
 def test_the_learnt_attack_finds_what_is_copied() -> None:
     texts = [f"fly to {name} on monday" for name in NAMES]
     attack = strongest(Copy(), texts, np.random.default_rng(0))
-    assert isinstance(attack, NaiveBayes)
+    assert isinstance(attack, NaiveBayesAttacker)
     assert right_guesses(attack, Copy(), 200, np.random.default_rng(0)) == 200
     assert attack.log_posterior(texts).argmax(axis=1).tolist() == [0, 1, 2, 3]
 
@@ -63,7 +63,7 @@ def test_the_learnt_attack_finds_what_is_copied() -> None:
 def test_the_learnt_posterior_is_that_of_the_counts() -> None:
     # Five rewritings of each: the candidate itself twice, the others once each, and five ends. The average text has
     # each word 5 times of 40 and the end 20 times of 40; its smoothed shares are (5+1)/45 and (20+1)/45.
-    attack = NaiveBayes.learn(InTurn(NAMES), NAMES, 5)
+    attack = NaiveBayesAttacker.learn(InTurn(NAMES), NAMES, 5)
     own, other = 2 + 6 / 45, 1 + 6 / 45
     found = np.exp(attack.log_posterior(["rome"]))[0]
     assert found == pytest.approx(np.array([own, other, other, other]) / (own + 3 * other))
@@ -123,8 +123,8 @@ def test_candidates_are_different_and_of_one_length() -> None:
 @pytest.mark.parametrize("candidates", [["a"], ["a", "a"], []])
 def test_candidates_that_are_not_different_are_refused(candidates: list[str]) -> None:
     with pytest.raises(InputError, match="2 candidates or more, all different"):
-        NaiveBayes.learn(Copy(), candidates)
+        NaiveBayesAttacker.learn(Copy(), candidates)
     with pytest.raises(InputError, match="2 candidates or more, all different"):
         ExactPosterior(InTurn(NAMES), tuple(candidates))
     with pytest.raises(InputError, match="1 rewriting of each candidate"):
-        NaiveBayes.learn(Copy(), NAMES, 0)
+        NaiveBayesAttacker.learn(Copy(), NAMES, 0)

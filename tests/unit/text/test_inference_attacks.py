@@ -12,7 +12,14 @@ from dpassay.cli.text.attack import _print
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 from dpassay.text.corpora.utterance import Utterance
-from dpassay.text.inference_attacks import AttackResult, Trials, attribute_inference, inversion, texts_by, vectors_by
+from dpassay.text.inference_attacks import (
+    AttackResult,
+    AttackTrials,
+    attribute_inference,
+    inversion,
+    texts_by,
+    vectors_by,
+)
 from dpassay.text.rewriters.base import TextGuarantee
 from dpassay.text.rewriters.vectors.dpnr import Dpnr
 from dpassay.text.rewriters.vectors.dptext import Dptext
@@ -76,7 +83,7 @@ def test_a_guarantee_for_few_words_bounds_no_attack():
 def test_an_attribute_is_inferred_as_often_as_the_noise_allows():
     name = "inferred attributes"
     rewriter = FirstWord(1.5)
-    found = attribute_inference(texts_by(rewriter), SAID, rewriter.guarantee, Trials(TRIALS, seed=seed_of(name)))
+    found = attribute_inference(texts_by(rewriter), SAID, rewriter.guarantee, AttackTrials(TRIALS, seed=seed_of(name)))
     require(name, frequency_p_value(found.right, TRIALS, 1 / (1 + math.exp(-1.5))))
     assert found.measured == {"success_on_the_texts_themselves": 1.0}
     assert found.answers == 2
@@ -88,7 +95,7 @@ def test_a_vector_with_laplace_noise_is_inverted_as_often_as_it_allows():
     """Two centres at distance 1 and noise of scale 1/ε: the nearer one is right with probability 1 − e^(−ε/2)/2."""
     name = "inverted vectors of dptext"
     system = Dptext(Length(), epsilon=2, reading="right")
-    found = inversion(system, ["rome", "to rome"], system.guarantee, Trials(TRIALS, seed=seed_of(name)))
+    found = inversion(system, ["rome", "to rome"], system.guarantee, AttackTrials(TRIALS, seed=seed_of(name)))
     require(name, frequency_p_value(found.right, TRIALS, 1 - math.exp(-1) / 2))
     assert found.lower < 2
     assert found.allowed == pytest.approx(1 / (1 + math.exp(-2)))
@@ -101,7 +108,7 @@ def test_two_numbers_with_laplace_noise_give_more_away():
     So P(S < 0) = ¼e^(−ε)(1 + ε) and P(S = 0) = ½e^(−ε), and the guess is wrong with ½e^(−ε)(1 + ε/2).
     """
     name = "inverted vectors of dpnr"
-    found = inversion(Dpnr(Two(), epsilon=2, mu=0), ["rome", "to rome"], None, Trials(TRIALS, seed=seed_of(name)))
+    found = inversion(Dpnr(Two(), epsilon=2, mu=0), ["rome", "to rome"], None, AttackTrials(TRIALS, seed=seed_of(name)))
     require(name, frequency_p_value(found.right, TRIALS, 1 - math.exp(-2) * (1 + 2 / 2) / 2))
     assert 0.5 < found.measured["words_recovered"] <= 1
 
@@ -122,7 +129,7 @@ def test_a_vector_with_gaussian_noise_is_inverted_as_often_as_it_allows():
     system = SimpleNamespace(
         noise=noise, model=SimpleNamespace(vectors=lambda texts: np.array([centres[t] for t in texts]))
     )
-    found = inversion(system, ["a", "b"], TextGuarantee(1, 0.01), Trials(TRIALS, seed=seed_of(name)))
+    found = inversion(system, ["a", "b"], TextGuarantee(1, 0.01), AttackTrials(TRIALS, seed=seed_of(name)))
     require(name, frequency_p_value(found.right, TRIALS, float(norm.cdf(0.6 / noise.scale()))))
     assert not found.refuted
 
@@ -136,7 +143,9 @@ def test_rewritings_that_share_their_randomness_are_made_one_by_one():
             return ["left" if text.startswith("left") == keep else "right" for text in texts]
 
     name = "attributes one by one"
-    found = attribute_inference(texts_by(OneCoin(0.5)), SAID, TextGuarantee(0.5), Trials(TRIALS, seed=seed_of(name)))
+    found = attribute_inference(
+        texts_by(OneCoin(0.5)), SAID, TextGuarantee(0.5), AttackTrials(TRIALS, seed=seed_of(name))
+    )
     require(name, frequency_p_value(found.right, TRIALS, 1 / (1 + math.exp(-0.5))))
 
 
@@ -190,9 +199,9 @@ def test_each_value_of_an_attribute_is_in_both_halves_whatever_the_seed():
     """With two texts of each value, a division of all texts in two would often miss one."""
     few = [Utterance(f"{word} {i}", attribute=word.upper()) for word in ("left", "right") for i in range(2)]
     for seed in range(10):
-        assert attribute_inference(lambda texts, rng: texts, few, None, Trials(5, seed=seed)).answers == 2
+        assert attribute_inference(lambda texts, rng: texts, few, None, AttackTrials(5, seed=seed)).answers == 2
     with pytest.raises(InputError, match="'RIGHT' has only 1"):
-        attribute_inference(lambda texts, rng: texts, few[:3], None, Trials(5))
+        attribute_inference(lambda texts, rng: texts, few[:3], None, AttackTrials(5))
 
 
 def test_a_lower_bound_is_shown_rounded_down(capsys):

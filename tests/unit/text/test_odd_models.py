@@ -17,7 +17,7 @@ from dpassay.cli import main as cli  # noqa: E402
 from dpassay.text import systems  # noqa: E402
 from dpassay.text.corpora.corpus import read_corpus  # noqa: E402
 from dpassay.text.models.folder import from_bytes, to_bytes  # noqa: E402
-from dpassay.text.models.training import Plan  # noqa: E402
+from dpassay.text.models.training import EpochPlan  # noqa: E402
 from dpassay.text.reconstruction import learn  # noqa: E402
 from dpassay.text.rewriters.base import as_mechanism  # noqa: E402
 from dpassay.text.rewriters.catalogue import Specification  # noqa: E402
@@ -63,12 +63,12 @@ def test_weights_are_finite_and_of_one_kind(folder, tmp_path, odd):
 
 def test_training_goes_on_only_with_what_the_optimiser_remembers(tmp_path):
     texts, sizes = ["fly to rome", "fly to oslo"], {"latent": 2, "hidden": 4, "embedding": 4}
-    train(texts, [], tmp_path / "m", Plan(2, 4), **sizes)
+    train(texts, [], tmp_path / "m", EpochPlan(2, 4), **sizes)
     place = changed(tmp_path / "m", tmp_path / "less", steps=1)
     with pytest.raises(InputError, match="is missing; train into another folder"):
-        train(texts, [], place, Plan(2, 4), **sizes, resume=True)
+        train(texts, [], place, EpochPlan(2, 4), **sizes, resume=True)
     with pytest.raises(InputError, match="clip must be a number from"):
-        train(texts, [], tmp_path / "tiny", Plan(2, 4), **sizes, clip=1e-200)
+        train(texts, [], tmp_path / "tiny", EpochPlan(2, 4), **sizes, clip=1e-200)
 
 
 @pytest.mark.parametrize(("name", "value"), [("dim", 32), ("C", "2"), ("T", "2")])

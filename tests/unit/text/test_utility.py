@@ -21,17 +21,17 @@ from dpassay.text import metrics
 from dpassay.text import utility as module
 from dpassay.text.corpora.flights import flights
 from dpassay.text.corpora.utterance import Utterance
-from dpassay.text.measurements import ACCURACIES, Guesses, Measurement, Row, Stated, load, rows_of, save
+from dpassay.text.measurements import ACCURACIES, GuessedTexts, MeasuredRow, Measurement, Stated, load, rows_of, save
 from dpassay.text.models import classifier
 from dpassay.text.planning import plan
-from dpassay.text.utility import Bench, Options, measure
+from dpassay.text.utility import Bench, UtilityOptions, measure
 
 RESPONSE, LIKELY, COPY, BLANK, UNBOUNDED = (
     f"sample_rewriters:{name}" for name in ("Response", "Likely", "copy", "blank", "Unbounded")
 )
 TEXTS = flights(120, seed=3)
 TRAIN, TEST = TEXTS[:80], TEXTS[80:]
-QUICK = Options(encoder=None, candidates=10, guesses=40)
+QUICK = UtilityOptions(encoder=None, candidates=10, guesses=40)
 BENCH = Bench.of(TRAIN, TEST, QUICK)
 
 
@@ -50,7 +50,7 @@ def measured(
 
 
 @pytest.fixture(scope="module")
-def at_the_ends() -> dict[str, Row]:
+def at_the_ends() -> dict[str, MeasuredRow]:
     return {row.label: row for row in rows_of(measured(COPY, BLANK))}
 
 
@@ -122,7 +122,7 @@ def test_bad_rewriters_are_refused_before_any_work(rewriters: list[str], asked: 
 # What is measured.
 
 
-def test_of_copied_text_nothing_is_lost(at_the_ends: dict[str, Row]) -> None:
+def test_of_copied_text_nothing_is_lost(at_the_ends: dict[str, MeasuredRow]) -> None:
     copy, original = at_the_ends["copy"], at_the_ends["original"]
     for row in (copy, original):
         assert [row.mean(name) for name in ("bleu", "chrf", "unchanged", "words_kept", "length")] == [100, 100, 1, 1, 1]
@@ -134,7 +134,7 @@ def test_of_copied_text_nothing_is_lost(at_the_ends: dict[str, Row]) -> None:
     assert original.guesses is None
 
 
-def test_of_blank_texts_nothing_is_left_but_the_commonest_label(at_the_ends: dict[str, Row]) -> None:
+def test_of_blank_texts_nothing_is_left_but_the_commonest_label(at_the_ends: dict[str, MeasuredRow]) -> None:
     blank, floor = at_the_ends["blank"], at_the_ends["commonest"]
     (label, most), (_, second) = Counter(u.label for u in TRAIN).most_common(2)
     assert most > second
@@ -146,7 +146,7 @@ def test_of_blank_texts_nothing_is_left_but_the_commonest_label(at_the_ends: dic
     assert "bleu" not in floor.estimates
 
 
-def test_more_is_learnt_from_the_text_than_from_noise(at_the_ends: dict[str, Row]) -> None:
+def test_more_is_learnt_from_the_text_than_from_noise(at_the_ends: dict[str, MeasuredRow]) -> None:
     low = at_the_ends["original"].estimates["accuracy_original"].low
     floor = at_the_ends["commonest"].mean("accuracy_original")
     assert low is not None
@@ -154,7 +154,7 @@ def test_more_is_learnt_from_the_text_than_from_noise(at_the_ends: dict[str, Row
     assert low > floor
 
 
-def test_what_is_learnt_from_the_original_text_is_tested_on_it(at_the_ends: dict[str, Row]) -> None:
+def test_what_is_learnt_from_the_original_text_is_tested_on_it(at_the_ends: dict[str, MeasuredRow]) -> None:
     rows, words = classifier.bag_of_words([u.text for u in TRAIN])
     learnt = classifier.fit(rows, [u.label for u in TRAIN])
     asked, _ = classifier.bag_of_words([u.text for u in TEST], words)
@@ -173,7 +173,7 @@ def test_an_encoder_adds_a_classifier_and_the_similarity(monkeypatch: pytest.Mon
 
     letters: Any = Letters()
     monkeypatch.setattr(module, "_loaded", lambda name: letters)
-    bench = Bench.of(TRAIN, TEST, Options(encoder="letters", candidates=0))
+    bench = Bench.of(TRAIN, TEST, UtilityOptions(encoder="letters", candidates=0))
     original, _, blank, response = rows_of(measured(BLANK, RESPONSE, bench=bench, epsilons=(1.0,)))
     assert letters.forgotten == 3  # once for each that has texts
     assert original.mean("similarity") == pytest.approx(1)
@@ -190,7 +190,7 @@ def test_an_encoder_adds_a_classifier_and_the_similarity(monkeypatch: pytest.Mon
 
 def test_perplexity_is_measured_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "perplexity", lambda texts: 7.0 if any(texts) else None)
-    bench = Bench.of(TRAIN, TEST, Options(encoder=None, candidates=0, perplexity=True))
+    bench = Bench.of(TRAIN, TEST, UtilityOptions(encoder=None, candidates=0, perplexity=True))
     original, _, blank = rows_of(measured(BLANK, bench=bench))
     assert original.mean("perplexity") == 7
     assert "perplexity" not in blank.estimates
@@ -256,7 +256,7 @@ def test_bad_texts_are_refused(train: Any, test: Any, message: str) -> None:
 
 def test_bad_options_are_refused() -> None:
     with pytest.raises(InputError, match="2 candidates or more and 1 guess or more"):
-        Options(candidates=1)
+        UtilityOptions(candidates=1)
     with pytest.raises(InputError, match="seeds are whole numbers of 0 or more"):
         measure(BENCH, [], seeds=(-1,))
 
@@ -266,7 +266,7 @@ def test_bad_options_are_refused() -> None:
 
 def one_of(seed: int, right: int, bleu: float, **more: Any) -> Measurement:
     held = Stated(epsilon=1.0, true_epsilon=math.inf, delta=0.0, neighbours="any")
-    guesses = Guesses(right=3 + seed, runs=10, candidates=5, how="learnt")
+    guesses = GuessedTexts(right=3 + seed, runs=10, candidates=5, how="learnt")
     about: Any = {"rewriter": "tem", "identity": "x", "guarantee": held, "guesses": guesses, **more}
     counts: Any = {"accuracy_original": right}
     return Measurement(**about, seed=seed, utterances=100, right=counts, scores={"bleu": bleu})
@@ -319,8 +319,8 @@ def test_a_file_gives_back_its_measurements_and_refuses_another_question(tmp_pat
     assert load(path, asked) == found
     for other, name in (
         (Bench.of(TRAIN[1:], TEST, QUICK), "train"),
-        (Bench.of(TRAIN, TEST, Options(encoder="minilm", candidates=10, guesses=40)), "encoder"),
-        (Bench.of(TRAIN, TEST, Options(encoder=None, candidates=10, guesses=41)), "guesses"),
+        (Bench.of(TRAIN, TEST, UtilityOptions(encoder="minilm", candidates=10, guesses=40)), "encoder"),
+        (Bench.of(TRAIN, TEST, UtilityOptions(encoder=None, candidates=10, guesses=41)), "guesses"),
     ):
         with pytest.raises(InputError, match=f"is another measurement: it differs in {name}"):
             load(path, other.question())

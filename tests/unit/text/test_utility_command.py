@@ -21,24 +21,26 @@ from dpassay.report.utility import utility_csv, utility_figure, utility_tables
 from dpassay.text import utility as module
 from dpassay.text.corpora.corpus import write_corpus
 from dpassay.text.corpora.flights import flights
-from dpassay.text.measurements import METRICS, Estimate, Guesses, Row, Stated, short_names
+from dpassay.text.measurements import METRICS, Estimate, GuessedTexts, MeasuredRow, Stated, short_names
 from dpassay.text.models import classifier
 
 TEXTS = flights(90, seed=3)
 HOSTILE = "<script>alert(1)</script>"
 
 
-def row(label: str, epsilon: float, true: float, share: float, **more: Any) -> Row:
+def row(label: str, epsilon: float, true: float, share: float, **more: Any) -> MeasuredRow:
     held = Stated(epsilon=epsilon, true_epsilon=true, delta=1e-6, neighbours="any")
-    guesses = Guesses(right=5, runs=10, candidates=50, how="learnt", bound=None if math.isinf(true) else 0.75)
+    guesses = GuessedTexts(right=5, runs=10, candidates=50, how="learnt", bound=None if math.isinf(true) else 0.75)
     estimates = {name: Estimate(share, share / 2, min(1.0, 2 * share)) for name in METRICS}
     estimates["bleu"] = Estimate(12.34)
-    return Row(label, label, held, 1, 100, estimates, guesses, examples=((HOSTILE, "fly"),), **more)
+    return MeasuredRow(label, label, held, 1, 100, estimates, guesses, examples=((HOSTILE, "fly"),), **more)
 
 
 ROWS = [
-    Row("original", "original", None, 1, 100, {"accuracy_original": Estimate(0.92, 0.9, 0.94), "bleu": Estimate(100)}),
-    Row("commonest", "commonest", None, 1, 100, {"accuracy_original": Estimate(0.71, 0.68, 0.74)}),
+    MeasuredRow(
+        "original", "original", None, 1, 100, {"accuracy_original": Estimate(0.92, 0.9, 0.94), "bleu": Estimate(100)}
+    ),
+    MeasuredRow("commonest", "commonest", None, 1, 100, {"accuracy_original": Estimate(0.71, 0.68, 0.74)}),
     row("tem", 1.0, 10.0, 0.3),
     row("tem", 10.0, 100.0, 0.5),
     row("custext", 1.0, math.inf, 0.6),
@@ -47,7 +49,7 @@ ROWS = [
 ]
 
 
-def shown(rows: list[Row], width: int) -> list[str]:
+def shown(rows: list[MeasuredRow], width: int) -> list[str]:
     file = io.StringIO()
     console = Console(file=file, width=width)
     for table in utility_tables(rows, width):

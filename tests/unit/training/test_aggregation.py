@@ -9,7 +9,7 @@ import torch
 
 from dpassay.errors import InputError
 from dpassay.training.aggregation import PerUnit, UserEntity, bounded_sum, flat, in_parts, projected, usual_most
-from dpassay.training.randomness import Seeded
+from dpassay.training.randomness import SeededNoise
 
 
 class Coins:
@@ -120,7 +120,7 @@ def test_the_sensitivity_and_the_rate_are_those_of_the_proof():
 
 def test_at_most_so_many_users_take_part_and_not_always_the_same():
     aggregation = UserEntity(USERS, np.arange(5), np.zeros(5, dtype=int), 1.0, 1.0, 1.0, 0.25, 2)
-    drawn = [tuple(aggregation.drawn(Seeded(1), round_)) for round_ in range(40)]
+    drawn = [tuple(aggregation.drawn(SeededNoise(1), round_)) for round_ in range(40)]
     assert {len(cells) for cells in drawn} == {2}
     assert {cell for cells in drawn for cell in cells} == set(range(5))
 

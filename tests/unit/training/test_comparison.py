@@ -14,9 +14,20 @@ import torch
 from dpassay.errors import InputError
 from dpassay.text.corpora.flights import flights
 from dpassay.text.corpora.utterance import Utterance
-from dpassay.text.models.words import Vocabulary
+from dpassay.text.models.words import ModelVocabulary
 from dpassay.training import comparison
-from dpassay.training.comparison import ARMS, MASK, Found, Setup, Source, Task, masked, perplexity, run, stand_ins
+from dpassay.training.comparison import (
+    ARMS,
+    MASK,
+    ComparedRun,
+    Setup,
+    TextSource,
+    TrainingTask,
+    masked,
+    perplexity,
+    run,
+    stand_ins,
+)
 from dpassay.training.networks.language_model import LanguageModel, Sizes
 
 TINY = Setup(rounds=1, size=2, rate=0.3)
@@ -88,7 +99,7 @@ def test_no_entity_is_left_in_de_identified_text():
 
 
 def test_a_mask_stands_for_the_words_it_hid():
-    known = Vocabulary(("bern", "new", "to", "york"))
+    known = ModelVocabulary(("bern", "new", "to", "york"))
     said = [
         Utterance("to new york", entities=("new york",)),
         Utterance("to bern"),
@@ -105,9 +116,11 @@ def test_all_models_are_measured_on_the_same_words(monkeypatch):
         return 2.0
 
     monkeypatch.setattr(comparison, "perplexity", look)
-    source = Source("flights:300")
+    source = TextSource("flights:300")
     for arm in ARMS:
-        assert run(Task(source, arm, 1.0 if arm in comparison.PRIVATE else 0.0, setup=TINY)) == Found(2.0, 2.0, 2.0)
+        assert run(TrainingTask(source, arm, 1.0 if arm in comparison.PRIVATE else 0.0, setup=TINY)) == ComparedRun(
+            2.0, 2.0, 2.0
+        )
     (first, said, none), (_, to_choose, _) = measured["none"]
     assert none == 0
     assert first is said
@@ -124,7 +137,7 @@ def test_all_models_are_measured_on_the_same_words(monkeypatch):
 
 
 def test_nobody_measures_who_was_trained_on_or_chose():
-    source = Source("flights:300")
+    source = TextSource("flights:300")
     trained, measured, chose = (
         {u.user for u in some}
         for some in (comparison.trained_on(source), comparison.held_out(source), comparison.held_out(source, True))
@@ -138,7 +151,7 @@ def test_nobody_measures_who_was_trained_on_or_chose():
 
 @pytest.mark.parametrize("arm", ARMS)
 def test_the_same_seed_gives_the_same_model(arm):
-    task = Task(Source("flights:150"), arm, 1.0 if arm in comparison.PRIVATE else 0.0, 3, setup=TINY)
+    task = TrainingTask(TextSource("flights:150"), arm, 1.0 if arm in comparison.PRIVATE else 0.0, 3, setup=TINY)
     found = run(task)
     assert found == run(task)
     assert found != run(replace(task, seed=4))
@@ -150,9 +163,9 @@ def test_a_corpus_needs_users_and_words(tmp_path):
     (tmp_path / "a.csv").write_text("label,text\na,to rome\nb,to oslo\n")
     (tmp_path / "names.txt").write_text("rome\n")
     with pytest.raises(InputError, match=r"2 of 2 texts .* have no user"):
-        comparison.read(Source(str(tmp_path / "a.csv"), f"list:{tmp_path / 'names.txt'}"))
+        comparison.read(TextSource(str(tmp_path / "a.csv"), f"list:{tmp_path / 'names.txt'}"))
     (tmp_path / "empty.txt").write_text("")
     with pytest.raises(InputError, match="is empty"):
-        comparison.words_of(Source("flights", vocabulary=str(tmp_path / "empty.txt")))
+        comparison.words_of(TextSource("flights", vocabulary=str(tmp_path / "empty.txt")))
     with pytest.raises(InputError, match="cannot be read"):
-        comparison.words_of(Source("flights", vocabulary=str(tmp_path / "none.txt")))
+        comparison.words_of(TextSource("flights", vocabulary=str(tmp_path / "none.txt")))

@@ -3,16 +3,16 @@
 import torch
 
 from dpassay.text.corpora.flights import flights, known_words
-from dpassay.training.federated import Federated, Plan, Sentences, Server, StackedTraining
+from dpassay.training.federated import Federated, RoundPlan, Sentences, Server, StackedTraining
 from dpassay.training.networks.by_name import make_trainable
-from dpassay.training.randomness import Seeded
-from dpassay.training.run import Run, Settings
+from dpassay.training.randomness import SeededNoise
+from dpassay.training.run import Settings, TrainingRun
 from dpassay.training.units import gathered
 
 CPU = torch.device("cpu")
 
 
-class Opposite(Seeded):
+class Opposite(SeededNoise):
     """The same noise with the other sign: an update is a gradient's opposite."""
 
     def normal(self, *given):
@@ -21,12 +21,12 @@ class Opposite(Seeded):
 
 def test_opacus_and_our_own_averaging_agree():
     settings = Settings(
-        "example", noise_multiplier=0.5, rate=0.6, clip=0.3, embedding=4, hidden=4, plan=Plan(3, batch=1), seed=2
+        "example", noise_multiplier=0.5, rate=0.6, clip=0.3, embedding=4, hidden=4, plan=RoundPlan(3, batch=1), seed=2
     )
     units = gathered(flights(300), "example")  # more sentences than are in memory at once
     first, second = (make_trainable(units.texts, known_words(), settings, CPU) for _ in range(2))
-    run = Run(settings, units, first, CPU)
-    by_opacus = run.engine(Seeded(1))
+    run = TrainingRun(settings, units, first, CPU)
+    by_opacus = run.engine(SeededNoise(1))
     weights = {name: p.data for name, p in second.network.named_parameters()}
     sentences = Sentences(second.numbers(units.texts), units.cells, settings.plan)
     server = Server(weights, settings.plan)
@@ -44,8 +44,8 @@ def test_opacus_and_our_own_averaging_agree():
 def test_a_round_without_a_sentence_has_noise_all_the_same(monkeypatch):
     settings = Settings("example", noise_multiplier=1.0, rate=0.1, embedding=3, hidden=3)
     units = gathered(flights(20), "example")
-    run = Run(settings, units, make_trainable(units.texts, known_words(), settings, CPU), CPU)
-    engine = run.engine(Seeded(1))
+    run = TrainingRun(settings, units, make_trainable(units.texts, known_words(), settings, CPU), CPU)
+    engine = run.engine(SeededNoise(1))
     monkeypatch.setattr(type(run.aggregation), "drawn", lambda *_: [])
     before = {name: tensor.clone() for name, tensor in engine.weights.items()}
     assert engine.round(0) == 0

@@ -7,9 +7,9 @@ from torch.nn.functional import cross_entropy
 
 from dpassay.errors import InputError
 from dpassay.training.aggregation import PerUnit
-from dpassay.training.federated import Federated, Plan, Sentences, Server, StackedTraining
+from dpassay.training.federated import Federated, RoundPlan, Sentences, Server, StackedTraining
 from dpassay.training.networks.language_model import LanguageModel, Sizes
-from dpassay.training.randomness import Seeded
+from dpassay.training.randomness import SeededNoise
 
 CPU = torch.device("cpu")
 NUMBERS = np.array([[4, 5, 1, 0], [6, 1, 0, 0], [7, 8, 9, 1], [5, 1, 0, 0], [9, 9, 1, 0]])
@@ -21,7 +21,7 @@ def network():
     return LanguageModel(Sizes(10, 3, 4))
 
 
-class Silent(Seeded):
+class Silent(SeededNoise):
     """Coins as ever, and no noise."""
 
     def normal(self, round_, size, deviation, device):
@@ -31,7 +31,7 @@ class Silent(Seeded):
 def test_local_steps_are_gradient_descent_on_a_cells_own_sentences():
     model = network()
     weights = {name: p.data.clone() for name, p in model.named_parameters()}
-    tables = torch.from_numpy(Sentences(NUMBERS, CELLS, Plan(local_steps=2, batch=2)).table([0, 2], 0))
+    tables = torch.from_numpy(Sentences(NUMBERS, CELLS, RoundPlan(local_steps=2, batch=2)).table([0, 2], 0))
     found = StackedTraining(CPU).updates(weights, tables, 0.5, 0)
     for cell in range(2):
         own = network()
@@ -49,7 +49,7 @@ def test_local_steps_are_gradient_descent_on_a_cells_own_sentences():
 
 
 def test_a_cell_goes_through_its_sentences_in_turn():
-    sentences = Sentences(NUMBERS, CELLS, Plan(local_steps=1, batch=2))
+    sentences = Sentences(NUMBERS, CELLS, RoundPlan(local_steps=1, batch=2))
     said = [sentences.table([0], round_)[0, 0].tolist() for round_ in range(3)]
     assert said[0] == [[4, 5, 1], [6, 1, 0]]
     assert said[1] == [[7, 8, 9, 1], [4, 5, 1, 0]]
@@ -66,9 +66,9 @@ def mean_of_a_round(step, together):
     weights = {name: p.data for name, p in model.named_parameters()}
     local, randomness, aggregation = StackedTraining(CPU), Silent(1), PerUnit(3, 1.0, 0.01)
     local.together, randomness.step = together, step
-    server, found = Server(weights, Plan()), []
+    server, found = Server(weights, RoundPlan()), []
     server.step = lambda mean, _: found.append(mean)
-    sentences = Sentences(NUMBERS, CELLS, Plan(batch=4))
+    sentences = Sentences(NUMBERS, CELLS, RoundPlan(batch=4))
     engine = Federated(weights, local, sentences, server, randomness, aggregation.drawn, aggregation)
     assert engine.round(0) == 3
     return found[0]
@@ -85,4 +85,4 @@ def test_parts_and_whole_steps_change_the_mean_by_rounding_alone():
 @pytest.mark.parametrize("wrong", [{"rounds": 0}, {"local_steps": 1.5}, {"server_rate": 0.0}, {"batch": -1}])
 def test_a_plan_that_cannot_be_is_refused(wrong):
     with pytest.raises(InputError, match="must"):
-        Plan(**wrong)
+        RoundPlan(**wrong)

@@ -18,7 +18,7 @@ from dpassay.text.models.words import tokenise
 from dpassay.training import run as runs
 from dpassay.training.canaries.audit import audit_training
 from dpassay.training.canaries.scores import read_scores
-from dpassay.training.federated import Plan
+from dpassay.training.federated import RoundPlan
 from dpassay.training.run import CANARY_FILE, SECRETS, Trained, opened, train
 from dpassay.training.settings import Settings
 from dpassay.training.statement import stated_as_finished
@@ -31,7 +31,7 @@ KINDS = ["user", "entity", "user-entity", "example", "none"]
 
 def settings(privacy="user", rounds=6, **more):
     noise = {} if privacy == "none" or "epsilon" in more else {"noise_multiplier": 1.2}
-    return Settings(privacy, plan=Plan(rounds=rounds, batch=2), **{**TINY, **noise, **more})
+    return Settings(privacy, plan=RoundPlan(rounds=rounds, batch=2), **{**TINY, **noise, **more})
 
 
 def weights(folder):

@@ -7,13 +7,13 @@ import pytest
 
 import dpassay
 from dpassay.text.corpora.flights import flights, known_words
-from dpassay.training.federated import Plan
+from dpassay.training.federated import RoundPlan
 from dpassay.training.run import train
 from dpassay.training.settings import Settings
 
 
 def trained(folder, privacy, **more):
-    settings = Settings(privacy, plan=Plan(rounds=3, batch=2), embedding=3, hidden=3, rate=0.3, **more)
+    settings = Settings(privacy, plan=RoundPlan(rounds=3, batch=2), embedding=3, hidden=3, rate=0.3, **more)
     found = train(flights(80), folder, settings, vocabulary=known_words())
     return found.statement, (folder / "statement.md").read_text()
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpassay.audit.outputs.keys import distinct
 from dpassay.audit.outputs.outputs import Array, Outputs, as_row
 from dpassay.core.json import plain
-from dpassay.errors import InputError, harmless
+from dpassay.errors import InputError, escape_control_chars
 from dpassay.values import dataclass
 
 Scores = NDArray[np.float64]
@@ -221,7 +221,7 @@ def shown_names(names: Sequence[str]) -> str:
     >>> shown_names(["output.a", "output.b", "output.c", "output.d", "output.e"])
     'output.a, output.b, output.c and 2 more'
     """
-    some = [harmless(name)[:120] for name in names[: 3 if len(names) > 4 else 4]]
+    some = [escape_control_chars(name)[:120] for name in names[: 3 if len(names) > 4 else 4]]
     return ", ".join(some) + (f" and {len(names) - 3} more" if len(names) > 4 else "")
 
 

@@ -15,8 +15,8 @@ from dpassay.audit.mechanisms.batches import twice_ranks
 from dpassay.audit.mechanisms.targets import draw
 from dpassay.audit.outputs.features import anomalies
 from dpassay.audit.outputs.outputs import Outputs, join, read
-from dpassay.audit.resolved import Question
-from dpassay.audit.testing.experiment import LEARN, Experiment, Game, GameResult, rejected
+from dpassay.audit.resolved import ResolvedAudit
+from dpassay.audit.testing.experiment import LEARN, Experiment, GameResult, GameState, rejected
 from dpassay.audit.testing.inference import AlphaBudget
 from dpassay.audit.testing.sequential import anytime
 from dpassay.errors import DpassayError
@@ -29,7 +29,7 @@ COMPARED = 200  # outputs of each input, at most, used to compare the flaws
 DEVIATIONS = 4.0  # how many standard deviations the scores of two inputs must be apart
 
 
-def can_shrink(question: Question) -> bool:
+def can_shrink(question: ResolvedAudit) -> bool:
     """Whether a smaller pair is wanted, and there is one to try."""
     wanted = question.options.shrink and not question.many
     return wanted and any(True for pair in question.input_sets for _ in smaller((pair[0], pair[1])))
@@ -41,7 +41,7 @@ class Shrinking:
     A pair on which the mechanism fails does not count as smaller, and neither does one that shows another flaw.
     """
 
-    def __init__(self, question: Question, found: GameResult, budget: AlphaBudget, each: int, most: int) -> None:
+    def __init__(self, question: ResolvedAudit, found: GameResult, budget: AlphaBudget, each: int, most: int) -> None:
         self.question, self.found, self.budget, self.each, self.most = question, found, budget, each, most
         self.hypothesis = replace(question.hypothesis, runs=0)
         self.spent = self.broken = 0
@@ -68,7 +68,7 @@ class Shrinking:
 
     def _attempt(self, pair: InputPair, attempt: int) -> Iterator[GameResult | None]:
         alpha = self.budget.take("a smaller pair", SHARE * 6 / (math.pi * attempt) ** 2)
-        game, before = Game(kept=[[], []]), self.spent
+        game, before = GameState(kept=[[], []]), self.spent
         experiment = self.question.experiment(pair, NUMBER + attempt, self.hypothesis)
         try:
             for _ in anytime(experiment, game, min(self.each, self.most - before), alpha):
@@ -81,7 +81,7 @@ class Shrinking:
         finally:
             self.spent = max(self.spent, before + game.runs)
 
-    def _same_flaw(self, game: Game, experiment: Experiment) -> bool:
+    def _same_flaw(self, game: GameState, experiment: Experiment) -> bool:
         """Whether a smaller pair shows the same flaw: no new anomalies, and the same differences.
 
         The distinguisher of one of the two pairs must also tell the other pair's inputs apart.
@@ -130,7 +130,7 @@ def _tells_apart(distinguisher: Distinguisher, sides: Sequence[Outputs]) -> bool
     return bool(ranks[one:].sum() - other * (one + other + 1) / 2 > DEVIATIONS * spread > 0)
 
 
-def _allowed(question: Question, pair: InputPair) -> bool:
+def _allowed(question: ResolvedAudit, pair: InputPair) -> bool:
     """Whether the guarantee covers a pair, and the region contains it."""
     if why_not_neighbours(*pair, question.neighbours, question.pipeline):
         return False

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.errors import InputError, harmless
+from dpassay.errors import InputError, escape_control_chars
 
 OWN_PLACES = 128  # places in a text where another of its own words is tried
 ODD_PLACES = 4  # places where each odd word is tried
@@ -44,8 +44,8 @@ def word_pairs(text: str, vocabulary: Sequence[str] = (), odd: bool = True, fewe
     found = [(given, other) for other in dict.fromkeys(texts) if other != given]
     if not found:
         raise InputError(
-            f"the text {harmless(given)[:60]!r} has 1 different word, and no other may stand in its place. Give a "
-            "longer text, a vocabulary, or pairs"
+            f"the text {escape_control_chars(given)[:60]!r} has 1 different word, and no other may stand in its place. "
+            "Give a longer text, a vocabulary, or pairs"
         )
     return found
 
@@ -117,8 +117,8 @@ def _checked(words: Iterable[tuple[int, Any]], where: str) -> list[str]:
     for number, word in words:
         if not isinstance(word, str) or len(word.split()) != 1 or word.split()[0] != word:
             raise InputError(
-                f"{where}, entry {number}, is not one word: {harmless(repr(word))[:60]}. A vocabulary has one word "
-                "per line, without spaces"
+                f"{where}, entry {number}, is not one word: {escape_control_chars(repr(word))[:60]}. "
+                "A vocabulary has one word per line, without spaces"
             )
         found.append(word)
     if not found:

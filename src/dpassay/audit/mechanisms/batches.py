@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.audit.mechanisms.seeding import Seeded
-from dpassay.audit.mechanisms.targets import Adapted, Loaded
+from dpassay.audit.mechanisms.targets import Loaded, RunnableObject
 from dpassay.audit.outputs.keys import distinct
 from dpassay.audit.outputs.outputs import Outputs
 from dpassay.pipeline.pipeline import Pipeline
@@ -47,7 +47,7 @@ def known_independent(mechanism: Any) -> bool:
     """
     if isinstance(mechanism, Loaded | Seeded):
         return known_independent(mechanism.mechanism)
-    if isinstance(mechanism, Adapted):  # what a method declares, or the object that it belongs to
+    if isinstance(mechanism, RunnableObject):  # what a method declares, or the object that it belongs to
         owner = getattr(mechanism.function, "__self__", None)
         return known_independent(mechanism.function) or known_independent(owner)
     return isinstance(mechanism, Pipeline) or bool(getattr(mechanism, "independent_rows", False))

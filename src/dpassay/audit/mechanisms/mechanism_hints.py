@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dpassay.audit.distinguishers.base import Distinguisher
-from dpassay.audit.distinguishers.combined.encoded import Encoded, Encoder
+from dpassay.audit.distinguishers.combined.encoded import Encoded, LeafEncoder
 from dpassay.audit.distinguishers.own_likelihood import OwnLikelihood
 from dpassay.audit.mechanisms.python_objects import TorchModule, Transformer, awaited
 from dpassay.audit.mechanisms.seeding import Seeded
-from dpassay.audit.mechanisms.targets import Adapted, Loaded
-from dpassay.errors import DpassayError, MechanismError, harmless
+from dpassay.audit.mechanisms.targets import Loaded, RunnableObject
+from dpassay.errors import DpassayError, MechanismError, escape_control_chars
 from dpassay.values import dataclass
 
 OFFERS = ("log_prob", "encode")
@@ -41,8 +41,10 @@ class Offer:
             raise
         except Exception as error:
             raise MechanismError(
-                f"{self.name} of the mechanism raised {type(error).__name__}: {harmless(str(error))[:200]}, for the "
-                f"output {harmless(repr(output))[:100]}; fix it or remove it: it only helps the audit"
+                f"{self.name} of the mechanism raised {type(error).__name__}: "
+                f"{escape_control_chars(str(error))[:200]}, "
+                f"for the output {escape_control_chars(repr(output))[:100]}; "
+                "fix it or remove it: it only helps the audit"
             ) from error
 
 
@@ -60,7 +62,7 @@ def offered(mechanism: Any, inputs: tuple[Any, ...]) -> tuple[Distinguisher, ...
     if log_prob is not None:
         found.append(OwnLikelihood(log_prob, inputs))
     if encode is not None:
-        found.append(Encoded(Encoder(encode, inputs)))
+        found.append(Encoded(LeafEncoder(encode, inputs)))
     return tuple(found)
 
 
@@ -77,7 +79,7 @@ def misnamed(mechanism: Any) -> str:
         for name in OFFERS:
             names = _needed(getattr(owner, name, None))
             if len(names) == 2 and OUTPUT not in names:
-                shown = harmless(f"{name}({', '.join(names)})")
+                shown = escape_control_chars(f"{name}({', '.join(names)})")
                 how = f"to help the audit, call one of its two parameters {OUTPUT}."
                 return f"{shown} of the mechanism was not used: {how}"
     return ""
@@ -109,7 +111,7 @@ def _owners(mechanism: Any) -> Iterator[Any]:
     """The objects that a mechanism was made from: an object, a function, or the object that a method belongs to."""
     if isinstance(mechanism, Loaded | Seeded):
         yield from _owners(mechanism.mechanism)
-    elif isinstance(mechanism, Adapted):
+    elif isinstance(mechanism, RunnableObject):
         yield mechanism.function
         yield getattr(mechanism.function, "__self__", None)
     elif isinstance(mechanism, TorchModule):

@@ -38,10 +38,10 @@ METHODS = ("sample", "transform", "fit_transform")  # methods by which a class i
 
 
 @dataclass(frozen=True, slots=True)
-class Adapted:
+class RunnableObject:
     """A function as a mechanism. If each call gives one output, each exception is one Failure.
 
-    >>> Adapted(lambda x, rng: 1 / x, 2).sample(0, 2, np.random.default_rng(0))
+    >>> RunnableObject(lambda x, rng: 1 / x, 2).sample(0, 2, np.random.default_rng(0))
     [Failure(kind='ZeroDivisionError', said='division by zero'), Failure(kind='ZeroDivisionError', ...)]
     """
 
@@ -72,7 +72,7 @@ class Adapted:
 class Loaded:
     """A mechanism that was imported by its path.
 
-    >>> Loaded("mine:coin", Adapted(lambda x, n, rng: rng.integers(0, 2, n), 3)).describe()
+    >>> Loaded("mine:coin", RunnableObject(lambda x, n, rng: rng.integers(0, 2, n), 3)).describe()
     {'kind': 'python', 'path': 'mine:coin'}
     """
 
@@ -144,7 +144,7 @@ def as_mechanism(thing: Any) -> Mechanism:
         if callable(getattr(thing, "law", None)) and not hasattr(thing, "distribution"):  # it would be ignored
             raise InputError(f"{type(thing).__name__} has a method law(x): call it distribution(x)")
         _check_signature(thing)
-        return Adapted(thing.sample, 3) if inspect.iscoroutinefunction(thing.sample) else cast(Mechanism, thing)
+        return RunnableObject(thing.sample, 3) if inspect.iscoroutinefunction(thing.sample) else cast(Mechanism, thing)
     if (known := adapted(thing)) is not None:
         return known
     if not callable(thing):
@@ -161,7 +161,7 @@ def as_mechanism(thing: Any) -> Mechanism:
     misplaced = [a for i, a in enumerate(names) if (a == "rng" or (a == "n" and i > 0)) and call[i : i + 1] != (a,)]
     if not call or misplaced or any(p.kind is p.KEYWORD_ONLY for p in required):
         raise InputError(f"the function {name} needs ({', '.join(names)}); give {ALLOWED}")
-    return Adapted(thing, len(names))
+    return RunnableObject(thing, len(names))
 
 
 def draw(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) -> Any:
@@ -222,7 +222,7 @@ def draw_each(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Genera
     calls, inner = CallGenerators(rng, memory_of(mechanism)), mechanism
     while isinstance(inner, Loaded):
         inner = inner.mechanism
-    if isinstance(inner, Adapted) and inner.singly:
+    if isinstance(inner, RunnableObject) and inner.singly:
         return [attempt(one_of, inner.one, x, calls) for x in inputs]
     return [attempt(one_output, mechanism, x, calls) for x in inputs]
 
@@ -260,7 +260,7 @@ def load_subject(path: str) -> Any:
     """The same, but an object of a known library with everything it states itself; its mechanism remembers the path.
 
     >>> load_subject("math:sin")
-    Loaded(path='math:sin', mechanism=Adapted(function=<built-in function sin>, parameters=1))
+    Loaded(path='math:sin', mechanism=RunnableObject(function=<built-in function sin>, parameters=1))
     """
     thing = load_object(path)
     known = library_object(thing)
@@ -306,7 +306,7 @@ def describe(thing: Any) -> dict[str, str]:
         return {"kind": "pipeline", "pipeline": str(thing), "dim": str(thing.dim)}
     if callable(getattr(thing, "describe", None)):
         return dict(thing.describe())
-    named = thing.function if isinstance(thing, Adapted) else thing
+    named = thing.function if isinstance(thing, RunnableObject) else thing
     named = named if hasattr(named, "__qualname__") else type(named)
     return {"kind": "object", "type": f"{named.__module__}.{named.__qualname__}"}
 

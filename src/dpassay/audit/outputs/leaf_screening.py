@@ -35,7 +35,7 @@ CLEARLY = 1.1  # a pair must be more informative than single leaves by this fact
 
 
 @dataclass
-class Found:
+class ScreenedLeaf:
     """What some outputs of each input contain: the paths of numbers, rows of numbers, categories, texts."""
 
     sides: list[Outputs]
@@ -58,9 +58,9 @@ class Found:
         return (self.numbers + entries)[:room]
 
 
-def found_in(outputs: Sequence[Outputs]) -> Found:
+def found_in(outputs: Sequence[Outputs]) -> ScreenedLeaf:
     """Look through the first outputs of each input."""
-    found = Found([part(side, 0, SCREENED) for side in outputs])
+    found = ScreenedLeaf([part(side, 0, SCREENED) for side in outputs])
     leaves = [side.leaves for side in found.sides]
     times = Counter(chain.from_iterable(chain.from_iterable(leaves)))
     for path, often in times.items():
@@ -78,7 +78,7 @@ def found_in(outputs: Sequence[Outputs]) -> Found:
     return found
 
 
-def _note(found: Found, path: str, types: set[type], columns: Sequence[Sequence[Any]]) -> None:
+def _note(found: ScreenedLeaf, path: str, types: set[type], columns: Sequence[Sequence[Any]]) -> None:
     """How long rows are at a path, and what to subtract from numbers that are too large for floats."""
     if np.ndarray in types:
         found.rows[path] = max(len(leaf) for leaf in chain(*columns) if isinstance(leaf, np.ndarray))
@@ -115,7 +115,7 @@ def excess(tokens: Sequence[Sequence[Any]]) -> float:
     return float(((table - expected) ** 2 / np.maximum(expected, 1e-9)).sum() - degrees - 2 * np.sqrt(2 * degrees))
 
 
-def best_values(found: Found) -> list[View]:
+def best_values(found: ScreenedLeaf) -> list[View]:
     """The leaves, and the pairs of leaves, whose values differ most in frequency."""
     limit = max(8, sum(map(len, found.sides)) // 4)
     scored: dict[tuple[str, ...], float] = {}
@@ -127,7 +127,7 @@ def best_values(found: Found) -> list[View]:
     return [View("values", paths) for paths in singles[:BEST] + pairs]
 
 
-def best_texts(found: Found) -> list[tuple[str, ...]]:
+def best_texts(found: ScreenedLeaf) -> list[tuple[str, ...]]:
     """Paths to the texts whose words differ most, and all texts together."""
     scored = {}
     for path in found.texts:
@@ -140,7 +140,7 @@ def best_texts(found: Found) -> list[tuple[str, ...]]:
     return [(path,) for path in best[:BEST]] + together
 
 
-def _codes(found: Found) -> dict[str, list[NDArray[Any]]]:
+def _codes(found: ScreenedLeaf) -> dict[str, list[NDArray[Any]]]:
     """Small integer codes for the values of leaves with few distinct values, and of entries of rows."""
     coded: dict[str, list[NDArray[Any]]] = {}
     for path, tokens in found.tokens.items():
@@ -178,7 +178,7 @@ def _best_pairs(coded: dict[str, list[NDArray[Any]]], single: float) -> list[tup
     return sorted(scored, key=lambda pair: -scored[pair])[:BEST_PAIRS]
 
 
-def best_numbers(found: Found, outputs: Sequence[Outputs]) -> tuple[list[str], list[View]]:
+def best_numbers(found: ScreenedLeaf, outputs: Sequence[Outputs]) -> tuple[list[str], list[View]]:
     """Paths to the numbers that differ most, best first, and differences and sums of two that differ clearly more."""
     if not found.columns:
         return [], []
@@ -207,9 +207,9 @@ def _pair_views(sides: Sequence[Array], paths: Sequence[str], single: float) -> 
     return sorted(clear, key=lambda view: -scored[view])[:BEST_PAIRS]
 
 
-def positions(outputs: Sequence[Outputs], width: int) -> Found:
+def positions(outputs: Sequence[Outputs], width: int) -> ScreenedLeaf:
     """The position of each of a few whole numbers in vectors of them."""
-    found = found_in(outputs) if outputs[0].items else Found([part(side, 0, 0) for side in outputs])
+    found = found_in(outputs) if outputs[0].items else ScreenedLeaf([part(side, 0, 0) for side in outputs])
     if not outputs[0].items:
         some = distinct(np.concatenate([side.matrix(width)[:SCREENED] for side in outputs]))
         found.numbers = [f"{INDEX}{int(value)})" for value in some]

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpassay.errors import MechanismError, harmless, without_address
+from dpassay.errors import MechanismError, escape_control_chars, without_address
 
 if TYPE_CHECKING:
-    from dpassay.audit.outputs.leaves import Reader, Walk
+    from dpassay.audit.outputs.leaves import LeafReader, Reader
 
 MOST_DIGITS = 5_000  # of a Decimal, before or after its point
 
@@ -78,7 +78,7 @@ def _foreign(kind: type) -> Reader | None:
     return None
 
 
-def _datetime(walk: Walk, path: str, item: Any) -> None:
+def _datetime(walk: LeafReader, path: str, item: Any) -> None:
     import datetime as times
 
     from dpassay.audit.outputs.leaves import whole
@@ -96,12 +96,12 @@ def _datetime(walk: Walk, path: str, item: Any) -> None:
     walk.put(f"{path}.fold", item.fold)
 
 
-def _date(walk: Walk, path: str, item: Any) -> None:
+def _date(walk: LeafReader, path: str, item: Any) -> None:
     walk.named(path, item)
     walk.put(path, item.toordinal())
 
 
-def _time(walk: Walk, path: str, item: Any) -> None:
+def _time(walk: LeafReader, path: str, item: Any) -> None:
     walk.named(path, item)
     walk.put(path, ((item.hour * 60 + item.minute) * 60 + item.second) * 10**6 + item.microsecond)
     for name in ("hour", "minute", "second"):
@@ -110,7 +110,7 @@ def _time(walk: Walk, path: str, item: Any) -> None:
     walk.put(f"{path}.fold", item.fold)
 
 
-def _timedelta(walk: Walk, path: str, item: Any) -> None:
+def _timedelta(walk: LeafReader, path: str, item: Any) -> None:
     from dpassay.audit.outputs.leaves import whole
 
     walk.named(path, item)
@@ -119,7 +119,7 @@ def _timedelta(walk: Walk, path: str, item: Any) -> None:
     walk.put(f"{path}.nanoseconds", getattr(item, "nanoseconds", 0))
 
 
-def _uuid(walk: Walk, path: str, item: Any) -> None:
+def _uuid(walk: LeafReader, path: str, item: Any) -> None:
     from dpassay.audit.outputs.leaves import whole
 
     walk.named(path, item)
@@ -127,7 +127,7 @@ def _uuid(walk: Walk, path: str, item: Any) -> None:
     whole(walk, f"{path}.int", item.int)
 
 
-def _fraction(walk: Walk, path: str, item: Fraction) -> None:
+def _fraction(walk: LeafReader, path: str, item: Fraction) -> None:
     from dpassay.audit.outputs.leaves import whole
 
     walk.named(path, item)
@@ -136,7 +136,7 @@ def _fraction(walk: Walk, path: str, item: Fraction) -> None:
     whole(walk, f"{path}.denominator", item.denominator)
 
 
-def _decimal(walk: Walk, path: str, item: Decimal) -> None:
+def _decimal(walk: LeafReader, path: str, item: Decimal) -> None:
     walk.named(path, item)
     walk.put(f"str({path})", str(item))
     if not item.is_finite():
@@ -147,39 +147,39 @@ def _decimal(walk: Walk, path: str, item: Decimal) -> None:
         walk.put(f"{path}.adjusted()", item.adjusted())
 
 
-def _as_text(walk: Walk, path: str, item: Any) -> None:
+def _as_text(walk: LeafReader, path: str, item: Any) -> None:
     walk.named(path, item)
     walk.read(f"str({path})", str(item))
 
 
-def _namespace(walk: Walk, path: str, item: Any) -> None:
+def _namespace(walk: LeafReader, path: str, item: Any) -> None:
     walk.named(path, item)
     walk.read(f"vars({path})", vars(item))
 
 
-def _buffer(walk: Walk, path: str, item: Any) -> None:
+def _buffer(walk: LeafReader, path: str, item: Any) -> None:
     walk.put(f"{path}.typecode", item.typecode)
     walk.read(path, np.array(item))
 
 
-def _entries(walk: Walk, path: str, item: Any) -> None:
+def _entries(walk: LeafReader, path: str, item: Any) -> None:
     from dpassay.audit.outputs.leaves import sequence
 
     walk.named(path, item)
     sequence(walk, path, list(item))
 
 
-def _exception(walk: Walk, path: str, item: BaseException) -> None:
+def _exception(walk: LeafReader, path: str, item: BaseException) -> None:
     walk.named(path, item)
     walk.read(f"{path}.args", item.args)
 
 
-def _missing(walk: Walk, path: str, item: Any) -> None:
+def _missing(walk: LeafReader, path: str, item: Any) -> None:
     walk.named(path, item)
     walk.put(path, None)
 
 
-def _tensor(walk: Walk, path: str, item: Any) -> None:
+def _tensor(walk: LeafReader, path: str, item: Any) -> None:
     walk.put(f"{path}.layout", str(item.layout))
     walk.put(f"{path}.requires_grad", bool(item.requires_grad))
     kind = str(item.dtype)
@@ -193,7 +193,7 @@ def _tensor(walk: Walk, path: str, item: Any) -> None:
     walk.put(f"{path}.dtype", kind)
 
 
-def _frame(walk: Walk, path: str, item: Any) -> None:
+def _frame(walk: LeafReader, path: str, item: Any) -> None:
     walk.named(path, item)
     walk.put(f"{path}.shape", str(item.shape))
     walk.read(f"{path}.columns", item.columns)
@@ -205,7 +205,7 @@ def _frame(walk: Walk, path: str, item: Any) -> None:
         _values(walk, place if f"{place}.dtype" not in walk.found else f"{path}.iloc[:, {i}]", item.iloc[:, i])
 
 
-def _series(walk: Walk, path: str, item: Any) -> None:
+def _series(walk: LeafReader, path: str, item: Any) -> None:
     walk.named(path, item)
     walk.read(f"{path}.name", item.name)
     walk.read(f"{path}.index", item.index)
@@ -213,19 +213,19 @@ def _series(walk: Walk, path: str, item: Any) -> None:
     _values(walk, path, item)
 
 
-def _index(walk: Walk, path: str, item: Any) -> None:
+def _index(walk: LeafReader, path: str, item: Any) -> None:
     walk.named(path, item)
     walk.read(f"{path}.names", list(item.names))
     _values(walk, path, item)
 
 
-def _extension(walk: Walk, path: str, item: Any) -> None:
+def _extension(walk: LeafReader, path: str, item: Any) -> None:
     walk.named(path, item)
     walk.put(f"{path}.dtype", str(item.dtype))
     _entries(walk, path, item)
 
 
-def _values(walk: Walk, path: str, column: Any) -> None:
+def _values(walk: LeafReader, path: str, column: Any) -> None:
     """The entries of a column: numbers as a row, others one by one; for categories also the set of them."""
     from dpassay.audit.outputs.leaves import array, sequence
 
@@ -239,36 +239,36 @@ def _values(walk: Walk, path: str, column: Any) -> None:
         sequence(walk, path, list(column))
 
 
-def _interval(walk: Walk, path: str, item: Any) -> None:
+def _interval(walk: LeafReader, path: str, item: Any) -> None:
     from dpassay.audit.outputs.leaves import attributes
 
     attributes(walk, path, item, ("left", "right", "closed"))
 
 
-def _model(walk: Walk, path: str, item: Any) -> None:
+def _model(walk: LeafReader, path: str, item: Any) -> None:
     from dpassay.audit.outputs.leaves import attributes
 
     attributes(walk, path, item, [*type(item).model_fields, *(item.model_extra or {})])
 
 
-def _attrs(walk: Walk, path: str, item: Any) -> None:
+def _attrs(walk: LeafReader, path: str, item: Any) -> None:
     from dpassay.audit.outputs.leaves import attributes
 
     attributes(walk, path, item, [one.name for one in type(item).__attrs_attrs__])
 
 
-def _sparse(walk: Walk, path: str, item: Any) -> None:
+def _sparse(walk: LeafReader, path: str, item: Any) -> None:
     walk.named(path, item)
     walk.put(f"{path}.nnz", int(item.nnz))
     walk.read(f"{path}.toarray()", item.toarray())
 
 
-def _like_array(walk: Walk, path: str, item: Any) -> None:
+def _like_array(walk: LeafReader, path: str, item: Any) -> None:
     walk.read(path, np.asarray(item))
     walk.named(path, item)
 
 
-def unreadable(walk: Walk, path: str, item: Any) -> None:
+def unreadable(walk: LeafReader, path: str, item: Any) -> None:
     """Refuse an unknown type, or read it as the user chose."""
     kind = type(item)
     name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
@@ -283,10 +283,12 @@ def unreadable(walk: Walk, path: str, item: Any) -> None:
             walk.read(f"bytes({path})", raw)
             return
     except Exception as error:
-        said = harmless(f"{type(error).__name__}: {error}")
-        raise MechanismError(f"{path} is of type {harmless(name)} and has no {walk.unknown}: {said}") from None
+        said = escape_control_chars(f"{type(error).__name__}: {error}")
+        raise MechanismError(
+            f"{path} is of type {escape_control_chars(name)} and has no {walk.unknown}: {said}"
+        ) from None
     raise MechanismError(
-        f"{harmless(path)[:200]} is of type {harmless(name)}, which cannot be read: return numbers, text, bytes, "
-        "lists, dicts, sets, dataclasses, arrays, tensors or data frames, or say how to read it: unknown='repr' "
-        "reads its repr, unknown='bytes' its bytes"
+        f"{escape_control_chars(path)[:200]} is of type {escape_control_chars(name)}, which cannot be read: "
+        "return numbers, text, bytes, lists, dicts, sets, dataclasses, arrays, tensors or data frames, "
+        "or say how to read it: unknown='repr' reads its repr, unknown='bytes' its bytes"
     )

@@ -31,7 +31,7 @@ LOW_BITS = 1 << 16
 
 
 @dataclass
-class Walk:
+class LeafReader:
     """One output being taken apart."""
 
     unknown: Unknown = "refuse"
@@ -74,7 +74,7 @@ def leaves_of(item: Any, unknown: Unknown = "refuse") -> Leaves:
     >>> leaves_of({"a", "b"})
     {'type(output)': 'set', 'len(output)': 2, '"a" in output': True, '"b" in output': True}
     """
-    walk = Walk(unknown)
+    walk = LeafReader(unknown)
     walk.read(ROOT, item)
     return walk.found
 
@@ -122,18 +122,18 @@ def element(found: Leaves, path: str) -> Any:
 # ── Plain values ────────────────────────────────────────────────────────────────────────────────
 
 
-def _none(walk: Walk, path: str, item: Any) -> None:
+def _none(walk: LeafReader, path: str, item: Any) -> None:
     walk.put(f"type({path})", "none")
     walk.put(path, None)
 
 
-def _text(walk: Walk, path: str, item: Any) -> None:
+def _text(walk: LeafReader, path: str, item: Any) -> None:
     walk.named(path, item)
     walk.put(path, str(item))
     walk.put(f"len({path})", len(item))
 
 
-def _bytes(walk: Walk, path: str, item: Any) -> None:
+def _bytes(walk: LeafReader, path: str, item: Any) -> None:
     raw = bytes(item)
     walk.named(path, item)
     walk.put(f"bytes({path})", raw)
@@ -141,12 +141,12 @@ def _bytes(walk: Walk, path: str, item: Any) -> None:
     walk.put(path, np.frombuffer(raw, dtype=np.uint8).astype(float))
 
 
-def _whole(walk: Walk, path: str, item: Any) -> None:
+def _whole(walk: LeafReader, path: str, item: Any) -> None:
     walk.named(path, item)
     whole(walk, path, int(item))
 
 
-def whole(walk: Walk, path: str, number: int) -> None:
+def whole(walk: LeafReader, path: str, number: int) -> None:
     """An integer of any size: one that a float cannot hold also has its size and its last digits recorded."""
     walk.put(path, number)
     if not exact(number):
@@ -155,11 +155,11 @@ def whole(walk: Walk, path: str, number: int) -> None:
         walk.put(f"{path} % 2", number % 2)
 
 
-def _float(walk: Walk, path: str, item: Any) -> None:
+def _float(walk: LeafReader, path: str, item: Any) -> None:
     walk.read(path, float(item))
 
 
-def _scalar(walk: Walk, path: str, item: Any) -> None:
+def _scalar(walk: LeafReader, path: str, item: Any) -> None:
     """A numpy scalar: a double or a bool is treated like Python's, others have their type recorded."""
     kind = item.dtype.kind
     if kind in "biuSU":
@@ -175,18 +175,18 @@ def _scalar(walk: Walk, path: str, item: Any) -> None:
             walk.put(f"type({path})", str(item.dtype))
 
 
-def _complex(walk: Walk, path: str, item: Any) -> None:
+def _complex(walk: LeafReader, path: str, item: Any) -> None:
     walk.put(f"type({path})", "complex" if isinstance(item, complex) else type(item).__name__)
     walk.put(f"{path}.real", float(item.real))
     walk.put(f"{path}.imag", float(item.imag))
 
 
-def _enum(walk: Walk, path: str, item: Enum) -> None:
+def _enum(walk: LeafReader, path: str, item: Enum) -> None:
     walk.named(path, item)
     walk.put(path, item.name)
 
 
-def _failure(walk: Walk, path: str, item: Failure) -> None:
+def _failure(walk: LeafReader, path: str, item: Failure) -> None:
     walk.put(f"type({path})", f"fails: {item.kind}")
     if item.told:
         walk.put(f"{path}.message", item.told)
@@ -195,7 +195,7 @@ def _failure(walk: Walk, path: str, item: Failure) -> None:
 # ── Collections ─────────────────────────────────────────────────────────────────────────────────
 
 
-def array(walk: Walk, path: str, numbers: Any, suffix: str = ".flat") -> None:
+def array(walk: LeafReader, path: str, numbers: Any, suffix: str = ".flat") -> None:
     """The entries of a numpy array: floats as a row, other types one by one if floats cannot hold them."""
     kind, flat = numbers.dtype.kind, numbers.reshape(-1)
     place = path if numbers.ndim == 1 and suffix else f"{path}{suffix}"
@@ -219,7 +219,7 @@ def array(walk: Walk, path: str, numbers: Any, suffix: str = ".flat") -> None:
         walk.read(f"{place}[{i}]" if suffix else place, entry)
 
 
-def _array(walk: Walk, path: str, item: Any) -> None:
+def _array(walk: LeafReader, path: str, item: Any) -> None:
     walk.named(path, item)
     walk.put(f"{path}.dtype", str(item.dtype))
     walk.put(f"{path}.shape", str(item.shape))
@@ -240,7 +240,7 @@ def _array(walk: Walk, path: str, item: Any) -> None:
             _places(walk, path, list(map(int, entries)))
 
 
-def sequence(walk: Walk, path: str, entries: list[Any]) -> None:
+def sequence(walk: LeafReader, path: str, entries: list[Any]) -> None:
     """The entries of a list in order, and the positions of those that may occur again."""
     walk.put(f"len({path})", len(entries))
     kinds = set(map(type, entries))
@@ -267,7 +267,7 @@ def _entry_paths(path: str, number: int) -> tuple[tuple[str, str, str], ...]:
     return tuple((place, f"type({place})", f"len({place})") for place in places)
 
 
-def _places(walk: Walk, path: str, entries: list[Any]) -> None:
+def _places(walk: LeafReader, path: str, entries: list[Any]) -> None:
     found = walk.found
     for i, entry in enumerate(entries):
         if type(entry) in _NAMED:
@@ -293,12 +293,12 @@ def _member_paths(path: str, entry: Any) -> tuple[str, str]:
     return f"{path}.index({name})", f"{path}.count({name})"
 
 
-def _list(walk: Walk, path: str, item: Iterable[Any]) -> None:
+def _list(walk: LeafReader, path: str, item: Iterable[Any]) -> None:
     walk.named(path, item)
     sequence(walk, path, list(item))
 
 
-def _set(walk: Walk, path: str, item: Iterable[Any]) -> None:
+def _set(walk: LeafReader, path: str, item: Iterable[Any]) -> None:
     walk.named(path, item)
     members = list(item)
     walk.put(f"len({path})", len(members))
@@ -309,7 +309,7 @@ def _set(walk: Walk, path: str, item: Iterable[Any]) -> None:
         walk.put(f"sorted({path})", np.sort(numbers))
 
 
-def _mapping(walk: Walk, path: str, item: Mapping[Any, Any]) -> None:
+def _mapping(walk: LeafReader, path: str, item: Mapping[Any, Any]) -> None:
     walk.named(path, item)
     keys = tuple(item)
     if all(type(key) is str for key in keys):
@@ -323,27 +323,27 @@ def _mapping(walk: Walk, path: str, item: Mapping[Any, Any]) -> None:
 @lru_cache(maxsize=1 << 10)
 def _of_names(path: str, names: tuple[str, ...]) -> Leaves:
     """What the keys of a mapping tell, if all are texts: outputs of one form have the same."""
-    walk = Walk()
+    walk = LeafReader()
     sequence(walk, f"list({path})", list(names))
     return walk.found
 
 
-def attributes(walk: Walk, path: str, item: Any, names: Iterable[str]) -> None:
+def attributes(walk: LeafReader, path: str, item: Any, names: Iterable[str]) -> None:
     """Some attributes of an object."""
     walk.named(path, item)
     for name in names:
         walk.read(f"{path}.{name}", getattr(item, name, None))
 
 
-def _dataclass(walk: Walk, path: str, item: Any) -> None:
+def _dataclass(walk: LeafReader, path: str, item: Any) -> None:
     attributes(walk, path, item, [one.name for one in fields(item)])
 
 
-def _namedtuple(walk: Walk, path: str, item: Any) -> None:
+def _namedtuple(walk: LeafReader, path: str, item: Any) -> None:
     attributes(walk, path, item, item._fields)
 
 
-Reader: TypeAlias = Callable[[Walk, str, Any], None]
+Reader: TypeAlias = Callable[[LeafReader, str, Any], None]
 _READERS: dict[type, Reader] = {}
 _KINDS: tuple[tuple[Any, Reader], ...] = (  # the first that fits
     (type(None), _none),

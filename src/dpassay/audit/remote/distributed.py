@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from dpassay.audit.mechanisms.seeding import Seeded, seed_all
-from dpassay.audit.mechanisms.targets import Adapted, Loaded, describe, draw, load_python
+from dpassay.audit.mechanisms.targets import Loaded, RunnableObject, describe, draw, load_python
 from dpassay.audit.outputs.outputs import Outputs, join
 from dpassay.audit.remote.endpoint import Endpoint
 from dpassay.audit.remote.lines import Troubles
@@ -36,7 +36,7 @@ from dpassay.audit.testing.experiment import KEPT, Experiment, Round
 from dpassay.audit.testing.inference import Counts
 from dpassay.audit.testing.sequential import (
     GuessCounts,
-    Kept,
+    KeptOutputs,
     Outcomes,
     Task,
     TaskRunner,
@@ -61,12 +61,12 @@ REPEATED = (
 )
 # A worker runs one batch at a time: a mechanism need not support concurrent calls.
 _RUNNING = threading.Lock()
-_FIRST: dict[Subject, str] = {}  # in this process: digests of the mechanisms' first outputs
+_FIRST: dict[SentSubject, str] = {}  # in this process: digests of the mechanisms' first outputs
 _SOURCES: dict[str, str] = {}  # and of the modules' files when they were loaded
 
 
 @dataclass(frozen=True)
-class Subject:
+class SentSubject:
     """A mechanism by a name that any process can load: it is sent in place of the mechanism."""
 
     kind: str
@@ -84,7 +84,7 @@ class Subject:
 class WorkBatch:
     """Tasks of one round, with everything needed to run them."""
 
-    subject: Subject
+    subject: SentSubject
     experiment: Experiment  # of the subject
     rule: RuleRecord
     singly: bool
@@ -94,7 +94,7 @@ class WorkBatch:
 
 
 @dataclass(frozen=True)
-class Answer:
+class BatchAnswer:
     """The counts of a batch's tasks, how long they took, and the mechanism's error if it failed after them.
 
     `first` is a digest of the first outputs of a user's mechanism in this process. `drawn` has the outputs of each task
@@ -114,7 +114,7 @@ class Answer:
 def on_executor(executor: Executor) -> TaskRunner:
     """Submit tasks to an executor. The first ones run here, to be compared with the distribution."""
 
-    def run_tasks(experiment: Experiment, current: Round, tasks: Iterator[Task], kept: Kept) -> Outcomes:
+    def run_tasks(experiment: Experiment, current: Round, tasks: Iterator[Task], kept: KeptOutputs) -> Outcomes:
         known = experiment.distributions() is not None
         for task in tasks:
             if not known or task.before >= 4 * KEPT:
@@ -126,7 +126,7 @@ def on_executor(executor: Executor) -> TaskRunner:
 
 
 def _handed_out(
-    executor: Executor, experiment: Experiment, current: Round, tasks: Iterator[Task], kept: Kept
+    executor: Executor, experiment: Experiment, current: Round, tasks: Iterator[Task], kept: KeptOutputs
 ) -> Outcomes:
     sizer = BatchSizer(MOST_TASKS)
     under_way: list[tuple[Task, ...]] = []
@@ -157,7 +157,7 @@ def _handed_out(
                 return
 
 
-def _some_room(experiment: Experiment, kept: Kept) -> bool:
+def _some_room(experiment: Experiment, kept: KeptOutputs) -> bool:
     """Whether outputs are still kept. Room never grows, so if there is none now, there is none when they arrive."""
     if not kept or not all(kept):
         return bool(kept)
@@ -170,7 +170,7 @@ def pack(experiment: Experiment, current: Round, tasks: tuple[Task, ...]) -> Wor
     return WorkBatch(subject, replace(experiment, mechanism=subject), rule_record(current.rule), current.singly, tasks)
 
 
-def run_batch(batch: WorkBatch) -> Answer:
+def run_batch(batch: WorkBatch) -> BatchAnswer:
     """Run a batch's tasks: what a worker does. It ends with `OutOfTime` when the audit does."""
     counts: list[GuessCounts] = []
     drawn: list[tuple[Outputs | None, ...]] = []
@@ -191,16 +191,16 @@ def run_batch(batch: WorkBatch) -> Answer:
         met: Troubles = getattr(mechanism, "troubles", Troubles())
         met.take()  # problems in the first runs of this process are not counted
         for task in batch.tasks:
-            kept: Kept = [[] for _ in experiment.inputs] if batch.keeping else []
+            kept: KeptOutputs = [[] for _ in experiment.inputs] if batch.keeping else []
             try:
                 counts.append(run_by_input(experiment, current, task, kept))
             except MechanismError as error:
                 counted = tuple(counts), time.perf_counter() - begun, who, first, str(error)
-                return Answer(*counted, tuple(drawn), tuple(troubles))
+                return BatchAnswer(*counted, tuple(drawn), tuple(troubles))
             troubles.append(met.take())
             drawn += [tuple(_as_they_travel(side) for side in kept)] if batch.keeping else []
     seconds = time.perf_counter() - begun
-    return Answer(tuple(counts), seconds, who, first, drawn=tuple(drawn), troubles=tuple(troubles))
+    return BatchAnswer(tuple(counts), seconds, who, first, drawn=tuple(drawn), troubles=tuple(troubles))
 
 
 def _as_they_travel(some: list[Outputs]) -> Outputs | None:
@@ -228,7 +228,7 @@ def digest(mechanism: Mechanism, x: Any) -> str:
     Two workers with the same digest have the same generator with the same seed, so their runs are not independent.
 
     >>> import random
-    >>> digest(Adapted(lambda x: x, 1), 0), len(digest(Adapted(lambda x: random.random(), 1), 0))
+    >>> digest(RunnableObject(lambda x: x, 1), 0), len(digest(RunnableObject(lambda x: random.random(), 1), 0))
     ('', 64)
     """
     rng = np.random.default_rng()  # different in each process: mechanisms that use it draw different outputs there
@@ -236,12 +236,12 @@ def digest(mechanism: Mechanism, x: Any) -> str:
     return hashlib.sha256("\n".join(outputs).encode()).hexdigest() if len(set(outputs)) > PROBES // 4 else ""
 
 
-def named(mechanism: Mechanism) -> Subject:
+def named(mechanism: Mechanism) -> SentSubject:
     """The name of a mechanism, from which another process can recreate it.
 
     >>> named(parse("laplace(2)", dim=3))
-    Subject(kind='pipeline', name='laplace(2)', extra=3.0, source='', seeded=False)
-    >>> named(Adapted(lambda x: x, 1))
+    SentSubject(kind='pipeline', name='laplace(2)', extra=3.0, source='', seeded=False)
+    >>> named(RunnableObject(lambda x: x, 1))
     Traceback (most recent call last):
     ...
     dpassay.errors.InputError: an object in this process's memory cannot be sent to workers: ...<lambda>; ...
@@ -250,18 +250,18 @@ def named(mechanism: Mechanism) -> Subject:
         case Seeded(inner):
             return replace(named(inner), seeded=True)
         case Pipeline() if mechanism.told_by_its_text:
-            return Subject("pipeline", str(mechanism), float(mechanism.dim))
+            return SentSubject("pipeline", str(mechanism), float(mechanism.dim))
         case Loaded(path):
-            return Subject("python", path, source=_source(path))
+            return SentSubject("python", path, source=_source(path))
         case Program():
-            return Subject("command", mechanism.command, mechanism.time_limit, settings=_settings(mechanism))
+            return SentSubject("command", mechanism.command, mechanism.time_limit, settings=_settings(mechanism))
         case Endpoint():
             if mechanism.rate is not None:
                 raise InputError("several workers cannot share one rate limit: leave out workers, or the rate")
-            return Subject("url", mechanism.url, mechanism.time_limit, settings=_settings(mechanism))
-        case Adapted(function) if _found_by_name(function):
+            return SentSubject("url", mechanism.url, mechanism.time_limit, settings=_settings(mechanism))
+        case RunnableObject(function) if _found_by_name(function):
             path = f"{function.__module__}:{function.__qualname__}"
-            return Subject("python", path, source=_source(path))
+            return SentSubject("python", path, source=_source(path))
     known = describe(mechanism)
     raise InputError(
         "an object in this process's memory cannot be sent to workers: "
@@ -296,7 +296,7 @@ def _source(path: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def made(subject: Subject) -> Mechanism:
+def made(subject: SentSubject) -> Mechanism:
     """The mechanism with this name."""
     if subject.seeded:
         return seed_all(made(replace(subject, seeded=False)))

@@ -18,7 +18,7 @@ from dpassay.audit.distinguishers.base import Distinguisher
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.options import MOST_ALPHA
 from dpassay.audit.testing.decision_rule import DecisionRule
-from dpassay.audit.testing.experiment import MOST_ROWS, Game, GameResult, Round
+from dpassay.audit.testing.experiment import MOST_ROWS, GameResult, GameState, Round
 from dpassay.audit.testing.inference import Counts
 from dpassay.core.files import write_whole
 from dpassay.core.json import plain
@@ -129,7 +129,7 @@ class GameRecord(_Record):
         return self
 
 
-class Asked(_Record):
+class SavedQuestion(_Record):
     """The question of the audit: two audits with equal fields, including the version, are the same audit."""
 
     version: str
@@ -150,7 +150,7 @@ class Journal(_Record):
     """An audit on file."""
 
     schema_: Literal["dpassay/audit/2"] = Field(alias="schema", default="dpassay/audit/2")
-    asked: Asked
+    asked: SavedQuestion
     verdict: Literal["refuted", "open", "unfinished"]
     runs: Count
     searched: Count
@@ -264,14 +264,14 @@ def _round_record(one: Round) -> RoundRecord:
 
 def game_of(
     record: GameRecord, distributions: Sequence[Distribution] | None, own: Sequence[Distinguisher] = ()
-) -> Game:
+) -> GameState:
     """A game from its data; the distributions are the mechanism's own, and so may be distinguishers."""
     rounds = []
     for e in record.epochs:
         rule = rule_of(e.rule, distributions, own)
         counts = Counts(e.right, e.wrong, e.runs, e.expected_right, e.expected_wrong, e.sides, e.second)
         rounds.append(Round(rule, counts, e.learnt_from, e.length, e.singly, tuple(e.sizes), e.rows, e.screening))
-    return Game(
+    return GameState(
         rounds,
         record.runs,
         record.lost,

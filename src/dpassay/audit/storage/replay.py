@@ -26,7 +26,7 @@ from dpassay.audit.outputs.outputs import read
 from dpassay.audit.storage.checkpoint import GameRecord, Journal, game_of, inputs_of, load
 from dpassay.audit.testing.decision_rule import DecisionRule, resolution_of
 from dpassay.audit.testing.expected_power import Hypothesis
-from dpassay.audit.testing.experiment import TRUST, TRUST_IN_DISTRIBUTION, Experiment, Game, Round, rejected
+from dpassay.audit.testing.experiment import TRUST, TRUST_IN_DISTRIBUTION, Experiment, GameState, Round, rejected
 from dpassay.audit.testing.sequential import anytime, run_task, tasks_of
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
@@ -109,7 +109,7 @@ def _covered(journal: Journal, record: GameRecord, subject: Mechanism) -> Iterat
     yield True, f"the inputs {names} are {'' if seen else 'taken for '}neighbours: {relation}"
 
 
-def _admissible(experiment: Experiment, game: Game) -> Iterator[tuple[bool, str]]:
+def _admissible(experiment: Experiment, game: GameState) -> Iterator[tuple[bool, str]]:
     """Whether the recorded rules may decide about this mechanism; none of them is chosen here."""
     rules = [one.rule for one in game.evidence]
     if not known_independent(experiment.mechanism) and not all(one.singly for one in game.evidence):
@@ -173,7 +173,9 @@ def _experiment(journal: Journal, record: GameRecord, subject: Mechanism) -> Exp
     return Experiment(subject, inputs, hypothesis, asked.seed, record.number, bits=bits, unknown=asked.unknown)
 
 
-def _recorded(journal: Journal, record: GameRecord, experiment: Experiment, game: Game) -> Iterator[tuple[bool, str]]:
+def _recorded(
+    journal: Journal, record: GameRecord, experiment: Experiment, game: GameState
+) -> Iterator[tuple[bool, str]]:
     """Whether the recorded seed gives the recorded counts, and those give the recorded verdict."""
     right, wrong, runs = game.totals()
     if not (record.replays and getattr(experiment.mechanism, "replays", True)):
@@ -197,13 +199,13 @@ def _recorded(journal: Journal, record: GameRecord, experiment: Experiment, game
         yield False, f"the file says that the claim is {journal.verdict}, but its counts {what} it"
 
 
-def _fresh(record: GameRecord, experiment: Experiment, recorded: Game, seed: int) -> tuple[bool, str]:
+def _fresh(record: GameRecord, experiment: Experiment, recorded: GameState, seed: int) -> tuple[bool, str]:
     """Whether the best rule refutes the claim again, on fresh runs."""
     best = recorded.best(experiment.hypothesis)
     learnt = best.learnt_from or experiment.distributions() is None
     expected = best.rule.initial_counts(TRUST if learnt else TRUST_IN_DISTRIBUTION)
     singly = best.singly or best.screening or not known_independent(experiment.mechanism)
-    game = Game([Round(best.rule, expected, 0, 10**15, singly, rows=best.rows)])
+    game = GameState([Round(best.rule, expected, 0, 10**15, singly, rows=best.rows)])
     most = max(2000, LONGER * recorded.totals()[2])
     for _ in anytime(replace(experiment, seed=seed), game, most, record.alpha):
         pass

@@ -7,8 +7,8 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from dpassay.audit.mechanisms.targets import describe
-from dpassay.audit.resolved import Question
-from dpassay.audit.testing.experiment import Game, GameResult, rejected
+from dpassay.audit.resolved import ResolvedAudit
+from dpassay.audit.testing.experiment import GameResult, GameState, rejected
 from dpassay.core.json import plain
 from dpassay.errors import InputError
 from dpassay.values import dataclass
@@ -26,7 +26,7 @@ class AuditState:
 
     alpha: float  # the main game's share of the error probability
     batches_alpha: float = 0.0  # for a bound that rests on batches
-    game: Game = field(default_factory=Game)
+    game: GameState = field(default_factory=GameState)
     inputs: tuple[Any, ...] | None = None  # of the main game, once they are found
     witness: GameResult | None = None  # of the smallest pair
     refuted_after: int = 0  # the runs of the main game when it refuted the claim
@@ -42,7 +42,7 @@ class AuditState:
 class AuditFile:
     """The file of an audit, if it has one; it remembers when it was last written."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: ResolvedAudit) -> None:
         self.question, self.path = question, question.options.save
         self.saved, self.cost = time.monotonic(), 0.0  # when it was last saved, and how long that took
         if self.path is not None and self.path.exists() and not question.options.resume:
@@ -140,14 +140,14 @@ class AuditFile:
         state.restarted = f"The audit was killed while it ran. What it had not saved is not used{counted}."
 
 
-def _asked(question: Question) -> "checkpoint.Asked":
+def _asked(question: ResolvedAudit) -> "checkpoint.SavedQuestion":
     """The part of the question that must not change when the audit is continued."""
     from dpassay import __version__
     from dpassay.audit.storage import checkpoint
 
     options = question.options
     inputs = json.dumps([[plain(x) for x in one] for one in question.input_sets], sort_keys=True)
-    return checkpoint.Asked(
+    return checkpoint.SavedQuestion(
         version=__version__,
         subject=describe(question.mechanism),
         inputs=hashlib.sha256(inputs.encode("utf-8", "surrogatepass")).hexdigest(),

@@ -158,7 +158,7 @@ class Round:
 
 
 @dataclass
-class Game:
+class GameState:
     """The state of a game: its rounds, its number of runs, and some outputs to compare with the distribution."""
 
     rounds: list[Round] = field(default_factory=list)
@@ -227,13 +227,13 @@ class Game:
 class GameResult:
     """A game with what it was about: its inputs, its experiment's number and its share of the error probability."""
 
-    game: Game
+    game: GameState
     inputs: tuple[Any, ...]
     number: int
     alpha: float
 
 
-def bound(game: Game, hypothesis: Hypothesis, alpha: float, exact: bool, batches: bool = False) -> float:
+def bound(game: GameState, hypothesis: Hypothesis, alpha: float, exact: bool, batches: bool = False) -> float:
     """The lower bound on ε from a game; with `batches` also from rows that may depend on each other."""
     rounds = game.rounds if batches else game.evidence
     if not rounds:
@@ -253,7 +253,7 @@ def _as_if_finished(rounds: Sequence[Round]) -> tuple[int, int]:
     return right, wrong + max(0, sum(one.length - one.counts.runs for one in rounds))
 
 
-def rejected(game: Game, hypothesis: Hypothesis, alpha: float, exact: bool) -> bool:
+def rejected(game: GameState, hypothesis: Hypothesis, alpha: float, exact: bool) -> bool:
     """Whether the game refutes the claim at this error probability."""
     if not game.evidence:
         return False

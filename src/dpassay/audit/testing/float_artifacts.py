@@ -10,8 +10,8 @@ from typing import Any
 
 from dpassay.audit.mechanisms.targets import draw
 from dpassay.audit.outputs.outputs import read
-from dpassay.audit.resolved import Question
-from dpassay.audit.testing.experiment import LEARN, Game, rejected
+from dpassay.audit.resolved import ResolvedAudit
+from dpassay.audit.testing.experiment import LEARN, GameState, rejected
 from dpassay.audit.testing.inference import runs_to_reach
 from dpassay.audit.testing.sequential import anytime
 from dpassay.audit.testing.training import FEWEST_RUNS
@@ -22,7 +22,7 @@ MOST, PART = 4_000, 0.04  # its runs at most, and as a fraction of all runs
 SHOWN = 8  # outputs of each input used to see whether a mechanism gives fractions
 
 
-def wanted(question: Question, inputs: tuple[Any, ...], alpha: float, left: int) -> tuple[int, int]:
+def wanted(question: ResolvedAudit, inputs: tuple[Any, ...], alpha: float, left: int) -> tuple[int, int]:
     """How many runs to reserve for the game, and how many runs it took to decide that.
 
     None if there are no fractions, or if so few runs could not refute the claim.
@@ -38,9 +38,9 @@ def wanted(question: Question, inputs: tuple[Any, ...], alpha: float, left: int)
     return (runs - probe if any(outputs.fractional for outputs in shown) else 0), probe
 
 
-def look(question: Question, inputs: tuple[Any, ...], runs: int, alpha: float) -> Iterator[tuple[int, str]]:
+def look(question: ResolvedAudit, inputs: tuple[Any, ...], runs: int, alpha: float) -> Iterator[tuple[int, str]]:
     """After every step the number of runs made, and finally the warning; empty if the bits did not refute the claim."""
-    hypothesis, game = replace(question.hypothesis, runs=0), Game(kept=[[], []])
+    hypothesis, game = replace(question.hypothesis, runs=0), GameState(kept=[[], []])
     try:
         for _ in anytime(replace(question.experiment(inputs, NUMBER, hypothesis), bits="only"), game, runs, alpha):
             yield game.runs, ""

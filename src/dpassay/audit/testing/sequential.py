@@ -32,7 +32,7 @@ from dpassay.audit.testing.experiment import (
     TRUST,
     TRUST_IN_DISTRIBUTION,
     Experiment,
-    Game,
+    GameState,
     Round,
 )
 from dpassay.audit.testing.inference import evidence_needed
@@ -71,12 +71,12 @@ class Task:
     before: int
 
 
-Kept: TypeAlias = list[list[Outputs]]  # some outputs of each input
+KeptOutputs: TypeAlias = list[list[Outputs]]  # some outputs of each input
 Outcomes: TypeAlias = Iterator[tuple[Task, GuessCounts | MechanismError]]
-TaskRunner: TypeAlias = Callable[[Experiment, Round, Iterator[Task], Kept], Outcomes]
+TaskRunner: TypeAlias = Callable[[Experiment, Round, Iterator[Task], KeptOutputs], Outcomes]
 
 
-def in_this_process(experiment: Experiment, current: Round, tasks: Iterator[Task], kept: Kept) -> Outcomes:
+def in_this_process(experiment: Experiment, current: Round, tasks: Iterator[Task], kept: KeptOutputs) -> Outcomes:
     """Run tasks in this process, one after the other."""
     for task in tasks:
         try:
@@ -86,12 +86,12 @@ def in_this_process(experiment: Experiment, current: Round, tasks: Iterator[Task
             return
 
 
-def run_task(experiment: Experiment, current: Round, task: Task, kept: Kept) -> GuessCounts:
+def run_task(experiment: Experiment, current: Round, task: Task, kept: KeptOutputs) -> GuessCounts:
     """The same as `run_by_input`, without the second input's part."""
     return run_by_input(experiment, current, task, kept)[:3]
 
 
-def run_by_input(experiment: Experiment, current: Round, task: Task, kept: Kept) -> GuessCounts:
+def run_by_input(experiment: Experiment, current: Round, task: Task, kept: KeptOutputs) -> GuessCounts:
     """Run one task: toss the coins, run the mechanism, guess.
 
     Returns correct and wrong guesses and runs, and how many of each are the second input's.
@@ -117,7 +117,7 @@ def run_by_input(experiment: Experiment, current: Round, task: Task, kept: Kept)
     return _in_a_row(guesses, task.size, int(np.count_nonzero(coins == 1)))
 
 
-def keep(experiment: Experiment, kept: Kept, side: int, outputs: Outputs) -> None:
+def keep(experiment: Experiment, kept: KeptOutputs, side: int, outputs: Outputs) -> None:
     """Keep outputs of one input as long as there is room: for learning the next rule, or for checking the sampler.
 
     If rules are learnt, the runs that test one may train the next: it is tested on later runs.
@@ -127,7 +127,7 @@ def keep(experiment: Experiment, kept: Kept, side: int, outputs: Outputs) -> Non
         kept[side] += [outputs if len(outputs) <= left else part(outputs, 0, left)] if left > 0 else []
 
 
-def room(experiment: Experiment, kept: Kept, outputs: Outputs) -> int:
+def room(experiment: Experiment, kept: KeptOutputs, outputs: Outputs) -> int:
     """How many such outputs of each input are kept."""
     return room_for(outputs, len(kept)) if _learns(experiment) else KEPT
 
@@ -165,8 +165,8 @@ def _batches(
 
 
 def anytime(
-    experiment: Experiment, game: Game, budget: int, alpha: float | None, run_tasks: TaskRunner = in_this_process
-) -> Iterator[Game]:
+    experiment: Experiment, game: GameState, budget: int, alpha: float | None, run_tasks: TaskRunner = in_this_process
+) -> Iterator[GameState]:
     """Test until the claim is refuted or all runs are used, with a look after every task. Without an α all are used.
 
     Only runs that are known to be independent can refute the claim. If the rows of one batch may not be, the first
@@ -200,7 +200,9 @@ def anytime(
             return
 
 
-def fixed(experiment: Experiment, game: Game, budget: int, run_tasks: TaskRunner = in_this_process) -> Iterator[Game]:
+def fixed(
+    experiment: Experiment, game: GameState, budget: int, run_tasks: TaskRunner = in_this_process
+) -> Iterator[GameState]:
     """Learn once, then test on all remaining runs; look once, at the end.
 
     If the rows of one batch may not be independent, single runs decide, as many as can be made in seconds.
@@ -227,7 +229,7 @@ def _evidence_of(current: Round, experiment: Experiment) -> float:
     return current.counts.log_evidence(claimed.epsilon, claimed.delta, claimed.candidates)
 
 
-def _look_closer(experiment: Experiment, game: Game, needed: float) -> None:
+def _look_closer(experiment: Experiment, game: GameState, needed: float) -> None:
     """A round of single runs for the rule of a promising round in batches."""
     found, promised = game.rounds[-1], _evidence_of(game.rounds[-1], experiment)
     missing = needed - game.log_evidence(experiment.hypothesis)
@@ -241,7 +243,7 @@ def _alone(experiment: Experiment, singly: bool) -> bool:
     return not (singly or known_independent(experiment.mechanism))
 
 
-def upcoming(experiment: Experiment, game: Game, budget: int, *, growing: bool) -> Iterator[Task]:
+def upcoming(experiment: Experiment, game: GameState, budget: int, *, growing: bool) -> Iterator[Task]:
     """The tasks of the current round from here to its end. They grow, but stay a small fraction of all earlier runs."""
     current, place = game.rounds[-1], len(game.rounds) - 1
     number, before = current.tasks, sum(e.finished for e in game.rounds)
@@ -254,7 +256,7 @@ def upcoming(experiment: Experiment, game: Game, budget: int, *, growing: bool) 
         number, before, tested, left = number + 1, before + size, tested + size, left - size
 
 
-def tasks_of(game: Game, place: int) -> Iterator[Task]:
+def tasks_of(game: GameState, place: int) -> Iterator[Task]:
     """The tasks that a round has had, except aborted ones."""
     before, number = sum(e.finished for e in game.rounds[:place]), 0
     for size, times in game.rounds[place].sizes:
@@ -263,7 +265,9 @@ def tasks_of(game: Game, place: int) -> Iterator[Task]:
         number, before = number + times, before + times * size
 
 
-def _counted(experiment: Experiment, game: Game, tasks: Iterator[Task], run_tasks: TaskRunner) -> Iterator[Game]:
+def _counted(
+    experiment: Experiment, game: GameState, tasks: Iterator[Task], run_tasks: TaskRunner
+) -> Iterator[GameState]:
     """Count tasks in order.
 
     A task that the mechanism aborted is not run again with the same coins: outputs that do not abort it would become
@@ -293,7 +297,7 @@ def _counted(experiment: Experiment, game: Game, tasks: Iterator[Task], run_task
             raise
 
 
-def _noted(tasks: Iterator[Task], under_way: deque[Task], game: Game) -> Iterator[Task]:
+def _noted(tasks: Iterator[Task], under_way: deque[Task], game: GameState) -> Iterator[Task]:
     for task in tasks:
         under_way.append(task)
         if game.announce is not None:
@@ -301,20 +305,20 @@ def _noted(tasks: Iterator[Task], under_way: deque[Task], game: Game) -> Iterato
         yield task
 
 
-def _lose(experiment: Experiment, game: Game, tasks: Iterable[Task]) -> None:
+def _lose(experiment: Experiment, game: GameState, tasks: Iterable[Task]) -> None:
     for task in tasks:
         lost = (0, task.size, task.size) if experiment.hypothesis.delta else (0, 0, 0)
         current, game.runs = game.rounds[-1], game.runs + lost[2]
         game.rounds[-1] = replace(current.after(0), counts=current.counts + lost)
 
 
-def _batches_are_due(experiment: Experiment, game: Game) -> bool:
+def _batches_are_due(experiment: Experiment, game: GameState) -> bool:
     """Whether it is time to examine the rows of batches, after first rounds that used none."""
     unknown = _alone(experiment, one_at_a_time(experiment.mechanism))
     return unknown and not game.looked and game.runs >= LOOK_FROM
 
 
-def _begin_by_likeness(experiment: Experiment, game: Game) -> int:
+def _begin_by_likeness(experiment: Experiment, game: GameState) -> int:
     """Begin with a rule that needs no training, if a few runs show that it is promising; else return their cost."""
     with _counting_losses(game):
         training = similarity_rule.at_a_glance(experiment, TRAININGS * game.lost + TRAININGS - 1)
@@ -327,7 +331,7 @@ def _begin_by_likeness(experiment: Experiment, game: Game) -> int:
     return training.cost
 
 
-def _begin_round(experiment: Experiment, game: Game, budget: int, alone: bool) -> None:
+def _begin_round(experiment: Experiment, game: GameState, budget: int, alone: bool) -> None:
     number = len(game.rounds) + game.fruitless
     glance = 0
     if not number and not game.failing and similarity_rule.worth_trying(experiment, budget - game.runs):
@@ -366,7 +370,7 @@ def _begin_round(experiment: Experiment, game: Game, budget: int, alone: bool) -
         keep(experiment, game.kept, side, outputs)
 
 
-def _at_hand(game: Game, enough: int) -> tuple[list[Outputs], bool]:
+def _at_hand(game: GameState, enough: int) -> tuple[list[Outputs], bool]:
     """All outputs so far, equally many of each input, and whether no more will be kept. So no run is wasted.
 
     The resulting rule is tested on later runs, so the test is as valid as with a rule from elsewhere. Outputs from
@@ -384,7 +388,7 @@ def _at_hand(game: Game, enough: int) -> tuple[list[Outputs], bool]:
 
 
 @contextmanager
-def _counting_losses(game: Game) -> Iterator[None]:
+def _counting_losses(game: GameState) -> Iterator[None]:
     """A training that the mechanism aborted is not repeated with the same random numbers."""
     try:
         yield
@@ -394,7 +398,7 @@ def _counting_losses(game: Game) -> Iterator[None]:
 
 
 def _add_round(
-    game: Game, training: TrainingResult, length: int, *, alone: bool = False, screening: bool = False
+    game: GameState, training: TrainingResult, length: int, *, alone: bool = False, screening: bool = False
 ) -> None:
     game.runs += training.cost
     game.batches, game.replays = game.batches or training.batches, game.replays and training.replays

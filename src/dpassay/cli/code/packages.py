@@ -21,10 +21,10 @@ from dpassay.cli.common import (
     write_page,
 )
 from dpassay.cli.completion import complete_package
-from dpassay.errors import DpassayError, InputError, harmless
+from dpassay.errors import DpassayError, InputError, escape_control_chars
 
 if TYPE_CHECKING:
-    from dpassay.packages.judging import Found
+    from dpassay.packages.judging import PackageVerdict
     from dpassay.packages.record import Record
 
 Names = Annotated[
@@ -120,7 +120,7 @@ def _report(records: dict[str, Record], name: str, place: Path) -> None:
     if len(chosen) != 1:
         raise InputError(f"--report takes the name of one record, and {name!r} names {len(chosen)}")
     record, found = current({chosen[0].name: chosen[0]}, place)[chosen[0].name]
-    print(harmless(maintainers_report(record, found)), end="")
+    print(escape_control_chars(maintainers_report(record, found)), end="")
 
 
 def _chosen(records: dict[str, Record], names: list[str]) -> list[Record]:
@@ -138,7 +138,7 @@ def _chosen(records: dict[str, Record], names: list[str]) -> list[Record]:
 
 def _run(
     chosen: list[Record], envs: Path | None, python: str | None, place: Path | None
-) -> tuple[dict[str, Found], list[str], bool]:
+) -> tuple[dict[str, PackageVerdict], list[str], bool]:
     """The findings on each record up to Ctrl-C, what could not be run, and whether Ctrl-C was pressed.
 
     With a place, each is recorded as soon as it is found: an interruption loses only one of them.
@@ -146,7 +146,7 @@ def _run(
     from dpassay.packages.environment import default_folder
     from dpassay.packages.judging import judge_released, recorded, write_recorded
 
-    found: dict[str, Found] = {}
+    found: dict[str, PackageVerdict] = {}
     failed: list[str] = []
     try:
         for record in chosen:
@@ -156,7 +156,7 @@ def _run(
                     found[record.name] = judge_released(record, envs or default_folder(), python, bar)
             except DpassayError as error:
                 failed.append(record.name)
-                print(harmless(f"{record.name} was not run: {error}"), file=sys.stderr)
+                print(escape_control_chars(f"{record.name} was not run: {error}"), file=sys.stderr)
                 continue
             if place is not None:
                 write_recorded({**recorded(place), record.name: found[record.name]}, place)
@@ -166,7 +166,7 @@ def _run(
     return found, failed, False
 
 
-def _alarm(before: dict[str, Found | None], found: dict[str, Found], failed: list[str]) -> None:
+def _alarm(before: dict[str, PackageVerdict | None], found: dict[str, PackageVerdict], failed: list[str]) -> None:
     """Exit with 1 if a finding differs from the record, with 4 if something could not be run."""
     changed = [name for name, one in found.items() if (old := before[name]) is not None and old.word != one.word]
     if changed:

@@ -16,7 +16,7 @@ from dpassay.errors import ClaimFileError, DpassayError, MechanismError
 
 if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
-    from dpassay.report.ci.results import Place, Result
+    from dpassay.report.ci.results import ReportedResult, ResultLocation
 
 Sarif = Annotated[Path | None, typer.Option("--sarif", help="Write findings as SARIF 2.1.0, for code scanning.")]
 Junit = Annotated[Path | None, typer.Option("--junit", help="Write results as JUnit XML, one test case per subject.")]
@@ -40,7 +40,7 @@ class Reports:
     def wanted(self) -> bool:
         return self.annotations or self.sarif is not None or self.junit is not None
 
-    def write(self, results: Sequence[Result]) -> None:
+    def write(self, results: Sequence[ReportedResult]) -> None:
         """Write the files, and print the annotations."""
         from dpassay.core.files import write_whole
 
@@ -83,16 +83,16 @@ class Reports:
             raise
 
 
-def place_of(name: str | None = None, python: str | None = None) -> Place:
+def place_of(name: str | None = None, python: str | None = None) -> ResultLocation:
     """Where a subject is: a claim's line in its file, or the line that defines a Python object; nowhere if unknown."""
-    from dpassay.report.ci.results import Place
+    from dpassay.report.ci.results import ResultLocation
 
     if name is not None and name.endswith(".toml"):
         from dpassay.claims.toml import line_of_claim
 
-        return Place(name, line_of_claim(name))
+        return ResultLocation(name, line_of_claim(name))
     if python is None:
-        return Place()
+        return ResultLocation()
     import inspect
 
     from dpassay.audit.mechanisms.targets import load_object
@@ -100,6 +100,6 @@ def place_of(name: str | None = None, python: str | None = None) -> Place:
     try:
         found = inspect.unwrap(load_object(python))
         code = found if inspect.isroutine(found) or inspect.isclass(found) else type(found)
-        return Place(inspect.getsourcefile(code) or "", inspect.getsourcelines(code)[1])
+        return ResultLocation(inspect.getsourcefile(code) or "", inspect.getsourcelines(code)[1])
     except (DpassayError, OSError, TypeError):
-        return Place()
+        return ResultLocation()

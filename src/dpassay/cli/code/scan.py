@@ -21,7 +21,7 @@ from dpassay.cli.common import (
     progress_bar,
     write_page,
 )
-from dpassay.errors import InputError, harmless
+from dpassay.errors import InputError, escape_control_chars
 
 if TYPE_CHECKING:
     from dpassay.scan.findings import Scan
@@ -117,9 +117,9 @@ def _report(result: Scan, as_json: bool, sarif: Path | None, html: Path | None, 
         print_json(result.to_data())
     else:
         print_rich(table(result))
-        print(harmless(summary(result)))
+        print(escape_control_chars(summary(result)))
         for sentence in result.skipped[:20]:
-            note(harmless(sentence))
+            note(escape_control_chars(sentence))
         if len(result.skipped) > 20:
             note(f"and {len(result.skipped) - 20:,} more files were not read")
     if sarif is not None:

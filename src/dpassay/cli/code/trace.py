@@ -28,7 +28,7 @@ from dpassay.cli.common import (
     working,
     write_page,
 )
-from dpassay.errors import InputError, harmless
+from dpassay.errors import InputError, escape_control_chars
 
 Seed = Annotated[int, typer.Option(help="Seed of the generators that the code is given.")]
 Hostile = Annotated[
@@ -133,7 +133,7 @@ def trace(
     if as_json:
         print_json(result.to_dict())
     else:
-        print(harmless(str(result)))
+        print(escape_control_chars(str(result)))
     raise typer.Exit(3 if result.verdict.open and require_decision else result.verdict.exit_code)
 
 

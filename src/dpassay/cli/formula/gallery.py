@@ -33,7 +33,7 @@ from dpassay.cli.common import (
     write_page,
 )
 from dpassay.cli.completion import complete_claim
-from dpassay.errors import InputError, harmless
+from dpassay.errors import InputError, escape_control_chars
 
 if TYPE_CHECKING:
     from dpassay.claims.claim import Claim
@@ -207,7 +207,7 @@ def _alarm(
     wrong = {"not as expected": surprising, "refuted": refuted, "exact and sampled verdicts differ": contradicting}
     for what, names in {**wrong, "open": undecided}.items():
         if names:
-            print(harmless(f"{what}: {', '.join(names)}"), file=sys.stderr)
+            print(escape_control_chars(f"{what}: {', '.join(names)}"), file=sys.stderr)
     if any(wrong.values()):
         raise typer.Exit(1)
     if undecided:
@@ -248,7 +248,7 @@ def _each(claims: list[Claim], what: str, do: Callable[[Claim], Any], left_out: 
                 except InputError as error:
                     if not left_out:
                         raise
-                    print(harmless(f"{claim.name} {left_out}: {error}").splitlines()[0], file=sys.stderr)
+                    print(escape_control_chars(f"{claim.name} {left_out}: {error}").splitlines()[0], file=sys.stderr)
     except KeyboardInterrupt:
         shown = f"{len(found)} of {len(claims)} claims are shown, no file is written"
         print(f"interrupted while {what}: {shown}", file=sys.stderr)

@@ -173,9 +173,9 @@ def _own_check(
     if name != "sanity-check":
         raise InputError(f"--python and --pipeline are for sanity-check, not for {name}")
     from dpassay.reproduce import ACL, Reproduction
-    from dpassay.reproduce.vote import Grid, Subject, mechanisms, sanity_check_of
+    from dpassay.reproduce.vote import Subject, VoteGrid, mechanisms, sanity_check_of
 
-    subject, grid = Subject(python, pipeline), Grid.read(epsilon, dim)
+    subject, grid = Subject(python, pipeline), VoteGrid.read(epsilon, dim)
     with redirect_stdout(sys.stderr):
         mechanisms(subject, grid)  # before anything is written
     given = {**subject.data(), "epsilons": list(grid.epsilons), "dims": list(grid.dims)}
@@ -203,14 +203,14 @@ def _corpora(name: str, corpus: str | None, user_column: str, entities_from: str
     if name not in ("uedp-perplexity", "dpnr-accuracy"):
         raise InputError(f"--corpus is for uedp-perplexity and dpnr-accuracy, not for {name}")
     needs("torch", "text")
-    from dpassay.training.comparison import Source, read, words_of
+    from dpassay.training.comparison import TextSource, read, words_of
 
     if name == "dpnr-accuracy":
         if user_column or vocabulary or entities_from != "corpus":
             raise InputError("--user-column, --entities-from and --vocabulary are for uedp-perplexity")
-        return tuple(Source(one.strip()) for one in dict.fromkeys(corpus.split(",")))
+        return tuple(TextSource(one.strip()) for one in dict.fromkeys(corpus.split(",")))
 
-    source = Source(corpus, entities_from, vocabulary, user_column)
+    source = TextSource(corpus, entities_from, vocabulary, user_column)
     read(source)  # before anything is trained
     words_of(source)
     return (source,)
@@ -218,7 +218,7 @@ def _corpora(name: str, corpus: str | None, user_column: str, entities_from: str
 
 def _make(figure: "Reproduction", out: Path, options: dict[str, Any], resume: bool, as_json: bool) -> dict[str, Any]:
     from dpassay import __version__
-    from dpassay.reproduce.result import Options, finished, save
+    from dpassay.reproduce.result import ReproductionOptions, finished, save
 
     parameters = {"version": __version__, "runs": options["runs"], "seed": options["seed"]}
     parameters |= figure.given
@@ -238,7 +238,7 @@ def _make(figure: "Reproduction", out: Path, options: dict[str, Any], resume: bo
                 bar(round(1000 * share), 1000, figure.name)
 
         with redirect_stdout(sys.stderr):  # what a mechanism prints must not get into the result
-            result = figure.make(Options(progress=tell, partial=unfinished, **options))
+            result = figure.make(ReproductionOptions(progress=tell, partial=unfinished, **options))
         save(result, figure.name, out, parameters)
         unfinished.unlink(missing_ok=True)
     if not as_json:
@@ -255,10 +255,10 @@ def _judged(figure: "Reproduction", out: Path, as_json: bool) -> dict[str, bool]
     from rich.table import Table
 
     from dpassay.reproduce.result import numbers_of, read_back
-    from dpassay.reproduce.vote import TABLES, Grid, table
+    from dpassay.reproduce.vote import TABLES, VoteGrid, table
 
     rows = [numbers_of(row) for row in read_back(figure.name, out)[0]["rows"]]
-    grid = Grid(tuple(figure.given["epsilons"]), tuple(figure.given["dims"]))
+    grid = VoteGrid(tuple(figure.given["epsilons"]), tuple(figure.given["dims"]))
     for what, title in {} if as_json else TABLES.items():
         if (lines := table(rows, grid, what)) is not None:
             shown = Table(box=None, header_style="bold", padding=(0, 2, 0, 0), pad_edge=False)

@@ -21,7 +21,7 @@ from dpassay.cli.common import (
     working,
 )
 from dpassay.cli.text.rewriters import RewriterName, specification
-from dpassay.errors import CertificateError, InputError, harmless
+from dpassay.errors import CertificateError, InputError, escape_control_chars
 
 
 @subject_options
@@ -110,12 +110,12 @@ def verify(
         print_json({**found, "steps": list(result.established), "failures": list(result.failures)})
     else:
         for sentence in (*result.established, *result.failures):
-            print(harmless(sentence))
+            print(escape_control_chars(sentence))
         word = str(result.verdict)
         if kind != "certificate":
             word = {"open": "not refuted", "unfinished": "not yet refuted"}.get(word, word)
         name = "" if result.claim in ("", "pipeline") else f" {result.claim}"
-        said = harmless(f"the claim{name} is {word}")
+        said = escape_control_chars(f"the claim{name} is {word}")
         print(f"The {kind} holds: {said}." if result.ok else f"The {kind} does not hold. It says that {said}.")
     if coq is not None and result.ok:
         _write_coq(file, coq)
@@ -133,7 +133,7 @@ def _rechecked(file: Path, vocabulary: Path | None, as_json: bool) -> Any:
     except CertificateError as error:  # a field that cannot be read; the sentence itself goes to stderr
         if as_json:
             unread: dict[str, Any] = {"holds": False, "verdict": None, "claim": None, "steps": []}
-            print_json({**unread, "failures": [harmless(str(error))]})
+            print_json({**unread, "failures": [escape_control_chars(str(error))]})
         raise
 
 

@@ -130,9 +130,9 @@ def _kinds(asked: list[str] | None, system: str, with_epsilon: bool, noisy: bool
 
 def _membership(model: str, corpus: list[Any], others: str | None, alpha: float, seed: int) -> AttackResult:
     from dpassay.text.corpora.corpus import read_corpus
-    from dpassay.training.canaries.membership import Subject, apart, grouped, membership
+    from dpassay.training.canaries.membership import TrainedSubject, apart, grouped, membership
 
-    subject = Subject.of(model)
+    subject = TrainedSubject.of(model)
     if others is None:
         inside, outside = subject.divided(corpus)
     else:
@@ -164,11 +164,11 @@ def _released(
     how: tuple[int, float, int],
     who: str,
 ) -> list[AttackResult]:
-    from dpassay.text.inference_attacks import Trials, attribute_inference, inversion, texts_by, vectors_by
+    from dpassay.text.inference_attacks import AttackTrials, attribute_inference, inversion, texts_by, vectors_by
 
     found = []
     with progress_bar(1) as bar, redirect_stdout(sys.stderr):
-        trials = Trials(*how, bar)
+        trials = AttackTrials(*how, bar)
         if "attribute" in kinds:
             seen = texts_by(subject, who) if who else vectors_by(subject)
             found.append(attribute_inference(seen, corpus, guarantee, trials))

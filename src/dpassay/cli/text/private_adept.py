@@ -29,13 +29,13 @@ def train_privately(
     """
     from dpassay.text.corpora.corpus import read_corpus
     from dpassay.text.models.training import token_accuracy, usable
-    from dpassay.text.models.words import Vocabulary
-    from dpassay.training.federated import Plan
+    from dpassay.text.models.words import ModelVocabulary
+    from dpassay.training.federated import RoundPlan
     from dpassay.training.run import train
     from dpassay.training.settings import Latent, Settings
 
     used = usable(device, note).type
-    plan = Plan(rounds=STEPS[used] if steps is None else steps, server_rate=LEARNING_RATE)
+    plan = RoundPlan(rounds=STEPS[used] if steps is None else steps, server_rate=LEARNING_RATE)
     settings = Settings(**private, autoencoder=Latent(*vectors), plan=plan)
     with progress_bar(plan.rounds) as tell:
         result = train(
@@ -51,6 +51,6 @@ def train_privately(
     found = {"model": str(out), "system": "adept", "corpus": source, **found_of(result)}
     if held_out := result.units.held_out[:MEASURED]:
         network: Any = result.network.eval()
-        numbers = Vocabulary(tuple(result.about.words)).numbers(held_out, network.shape.longest)
+        numbers = ModelVocabulary(tuple(result.about.words)).numbers(held_out, network.shape.longest)
         found["private"]["token_accuracy"] = token_accuracy(network, numbers)
     return found

@@ -38,7 +38,7 @@ from dpassay.cli.text.rewriters import (
 from dpassay.errors import InputError, MechanismError
 
 if TYPE_CHECKING:
-    from dpassay.text.corpora.records import AuthorLimit, Lines, Table
+    from dpassay.text.corpora.records import AuthorLimit, RecordLines, Table
     from dpassay.text.rewriters.base import Rewriter, TextGuarantee
     from dpassay.text.rewriters.rewriting import Order
 
@@ -268,9 +268,9 @@ def _author_limit(most: int | None, column: str, source: Path | None) -> AuthorL
 
 def _form(
     source: Path | None, out: Path | None, column: str, skip_invalid: bool, authors: AuthorLimit | None
-) -> Lines | Table:
+) -> RecordLines | Table:
     """How the input is read and the output written: as lines, or as tables, by the files' suffixes."""
-    from dpassay.text.corpora.records import TABLES, Lines, Table
+    from dpassay.text.corpora.records import TABLES, RecordLines, Table
 
     allowed = ", ".join(TABLES)
     into_table = out is not None and out.suffix.lower() in TABLES
@@ -281,7 +281,7 @@ def _form(
             raise InputError(f"{out} would be a table, but lines come in: give --in a file ending in {allowed}")
         if column:
             raise InputError(f"--column is for files ending in {allowed}; lines have no columns")
-        return Lines(str(source or "the input"))
+        return RecordLines(str(source or "the input"))
     if out is not None and not into_table:
         raise InputError(
             f"{source} is a table, and {out} would be lines: give --out the ending {allowed}, or make lines of it "
@@ -290,11 +290,11 @@ def _form(
     return Table(source, out, column, skip_invalid, authors)
 
 
-def _about_columns(form: Lines | Table) -> dict[str, str]:
+def _about_columns(form: RecordLines | Table) -> dict[str, str]:
     """What a statement says about a table's columns; users read it as well."""
-    from dpassay.text.corpora.records import Lines
+    from dpassay.text.corpora.records import RecordLines
 
-    if isinstance(form, Lines):
+    if isinstance(form, RecordLines):
         return {}
     if not form.named:
         note(f"{form.source} has no header: what comes before the first separator is the label, the rest is the text")
@@ -306,7 +306,7 @@ def _about_columns(form: Lines | Table) -> dict[str, str]:
     return {"column": form.rewritten, "other_columns": "as they were; the guarantee does not cover them", **left_out}
 
 
-def _behind(out: Path, statement: Path | None, stated: dict[str, Any], form: Lines | Table) -> int:
+def _behind(out: Path, statement: Path | None, stated: dict[str, Any], form: RecordLines | Table) -> int:
     """How many texts are already rewritten, if in the same way."""
     try:
         before = json.loads((statement or out).read_text(encoding="utf-8"))
@@ -321,7 +321,7 @@ def _behind(out: Path, statement: Path | None, stated: dict[str, Any], form: Lin
         return form.finished(file)[0]
 
 
-def _cut(out: Path, form: Lines | Table) -> None:
+def _cut(out: Path, form: RecordLines | Table) -> None:
     """Remove an incomplete last record."""
     with out.open("r+b") as file:
         file.truncate(form.finished(file)[1])
@@ -329,7 +329,7 @@ def _cut(out: Path, form: Lines | Table) -> None:
 
 def _rewrite_texts(
     work: Callable[[Iterable[list[str]]], Iterator[list[str]]],
-    form: Lines | Table,
+    form: RecordLines | Table,
     source: Path | None,
     out: Path | None,
     done: int | None,

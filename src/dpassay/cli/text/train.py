@@ -102,7 +102,7 @@ def adept(
     if unused != (None, 1e-5, None, False, 0.1, 0.5, "os"):
         raise InputError("epsilon, delta, rate, noise and vocabulary are for privacy: add --privacy example or user")
     from dpassay.text.corpora.corpus import read_corpus, split
-    from dpassay.text.models.training import Plan, usable
+    from dpassay.text.models.training import EpochPlan, usable
     from dpassay.text.rewriters.vectors.adept import SHARES
     from dpassay.text.rewriters.vectors.adept import train as teach
 
@@ -110,7 +110,7 @@ def adept(
     used = usable(device, note).type
     usual_steps, usual_batch, rate = (5000, 128, 2e-3) if used == "cuda" else (2000, 64, 3e-3)
     sizes = usual_steps if steps is None else steps, usual_batch if batch is None else batch
-    plan = Plan(*sizes, rate, seed, for_epsilon)
+    plan = EpochPlan(*sizes, rate, seed, for_epsilon)
     with _interruptible(out), progress_bar(plan.steps) as bar:
         model = teach(
             [u.text for u in learning],
@@ -337,7 +337,7 @@ def lm(
     _check_folder(out, resume)
     from dpassay.text.corpora.corpus import read_corpus
     from dpassay.text.corpora.entities import with_entities
-    from dpassay.training.federated import Plan
+    from dpassay.training.federated import RoundPlan
     from dpassay.training.run import CANARY_FILE, train
     from dpassay.training.settings import Settings
 
@@ -361,7 +361,7 @@ def lm(
         at_once=at_once,
         canaries=canaries,
         canary_kind=canary_kind,
-        plan=Plan(rounds=rounds, local_steps=local_steps, batch=batch, server_rate=server_rate),
+        plan=RoundPlan(rounds=rounds, local_steps=local_steps, batch=batch, server_rate=server_rate),
     )
     utterances = read_corpus(source)
     if "entity" in privacy:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dpassay.cli.common import print_json
 
 if TYPE_CHECKING:
-    from dpassay.training.run import Result
+    from dpassay.training.run import TrainedModel
 
 
 def show(system: str, source: str, out: Path, found: dict[str, Any], as_json: bool) -> None:
@@ -54,7 +54,7 @@ def _dptext_lines(found: dict[str, Any]) -> list[str]:
     ]
 
 
-def found_of(result: Result) -> dict[str, Any]:
+def found_of(result: TrainedModel) -> dict[str, Any]:
     """The statement, and what only whoever has the corpus may know."""
     private = {
         "units": result.units.count,

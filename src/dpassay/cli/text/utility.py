@@ -125,13 +125,13 @@ def utility(
     asked = [_number(text) for text in epsilon or ()], [_number(text) for text in true_epsilon or ()]
     _check_seeds(seed, seeds)
     needs("torch", "text")
-    from dpassay.text.utility import Bench, Options
+    from dpassay.text.utility import Bench, UtilityOptions
 
     if perplexity:
         from dpassay.text.models.language_models import SMOLLM2, tokenizer_of
 
         tokenizer_of(SMOLLM2)  # anything missing is reported now
-    options = Options(_usable(encoder), perplexity, candidates, guesses)
+    options = UtilityOptions(_usable(encoder), perplexity, candidates, guesses)
     bench = Bench.of(*_texts(corpus, test, seed, limit), options)
     kept = _Kept(bench, save, resume)
     interrupted = False

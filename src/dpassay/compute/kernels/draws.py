@@ -24,12 +24,12 @@ LAPLACE, GAUSSIAN, EXPONENTIAL = "laplace", "gaussian", "exponential"
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class WordNoise:
     """Noise of a coordinate: of its kind with probability `kept`, NaN with probability `lost`, otherwise none.
 
     DPText's readings are exponential: kept 1/2 if NaN became 0, kept 1/2 and lost 1/2 if it stayed, otherwise kept 1.
 
-    >>> Noise("laplace", 2.0).values(np.array([0, 1 << 31, (1 << 32) - 1], dtype=np.uint32)).round(3).tolist()
+    >>> WordNoise("laplace", 2.0).values(np.array([0, 1 << 31, (1 << 32) - 1], dtype=np.uint32)).round(3).tolist()
     [-44.361, 0.0, 44.361]
     """
 
@@ -93,10 +93,10 @@ def coin(probability: float) -> Span:
     return Span(0, round(probability * ALL))
 
 
-def rounded_up(noise: Noise, x: float, factor: float = 1.0) -> Span:
+def rounded_up(noise: WordNoise, x: float, factor: float = 1.0) -> Span:
     """The words for which factor · (x + noise) is rounded to 1.
 
-    >>> span = rounded_up(Noise("laplace", 1.0), 0.0)
+    >>> span = rounded_up(WordNoise("laplace", 1.0), 0.0)
     >>> span.width / 2**32, float(np.exp(-0.5) / 2)
     (0.30326..., 0.30326...)
     """

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.compute.kernels.draws import ALL, EXPONENTIAL, GAUSSIAN, LAPLACE, Array, Noise, standard
+from dpassay.compute.kernels.draws import ALL, EXPONENTIAL, GAUSSIAN, LAPLACE, Array, WordNoise, standard
 from dpassay.compute.kernels.philox import Words
 from dpassay.values import dataclass
 
@@ -59,7 +59,7 @@ class LikelihoodRatioTable:
 
 
 def of_noise(
-    noise: Noise, first: Sequence[float] | Array, second: Sequence[float] | Array, side: int
+    noise: WordNoise, first: Sequence[float] | Array, second: Sequence[float] | Array, side: int
 ) -> LikelihoodRatioTable | None:
     """The ratios for noise added to two inputs, of which the given one is the true one.
 
@@ -93,7 +93,7 @@ def _columns(*columns: Any) -> Array:
     return np.stack(np.broadcast_arrays(*columns), axis=1)
 
 
-def _laplace(noise: Noise, step: Array, side: int) -> Rows:
+def _laplace(noise: WordNoise, step: Array, side: int) -> Rows:
     """|z| − |z − step| for the first input, |z + step| − |z| for the second: linear between 0 and the other one."""
     other = step if side == 0 else -step
     low, high = np.minimum(0.0, other), np.maximum(0.0, other)
@@ -107,14 +107,14 @@ def _laplace(noise: Noise, step: Array, side: int) -> Rows:
     return cuts.astype(np.int64), _columns(below, below - slope * low, above, above), slope
 
 
-def _gaussian(noise: Noise, step: Array, side: int) -> Rows:
+def _gaussian(noise: WordNoise, step: Array, side: int) -> Rows:
     """Linear in the noise everywhere."""
     shift = step * step / 2
     cuts = np.tile(np.array([0, ALL, ALL]), (len(step), 1))
     return cuts, _columns(0.0, -shift if side == 0 else shift, 0.0, 0.0), step
 
 
-def _exponential(noise: Noise, step: Array, side: int) -> Rows:
+def _exponential(noise: WordNoise, step: Array, side: int) -> Rows:
     """Outputs between the two inputs are impossible for one of them; then come words without noise, and lost ones."""
     kept, present = noise.cuts
     forbidden = (step > 0) == (side == 0)  # outputs that the other input never gives

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from dpassay.compute.devices import has_numba, numbers
-from dpassay.compute.kernels.draws import EXPONENTIAL, LAPLACE, Noise, Span, coin, rounded_up
+from dpassay.compute.kernels.draws import EXPONENTIAL, LAPLACE, Span, WordNoise, coin, rounded_up
 from dpassay.compute.kernels.philox import RUNS, key
 from dpassay.values import dataclass
 
@@ -88,5 +88,5 @@ def rounding(mechanism: str, epsilon: float, dim: int, x: float) -> Span:
     if mechanism == "coin flip":
         return coin(0.5)
     scale = noise_scale(mechanism, epsilon, dim)
-    noise = Noise(EXPONENTIAL, scale, kept=0.5) if mechanism == "dptext" else Noise(LAPLACE, scale)
+    noise = WordNoise(EXPONENTIAL, scale, kept=0.5) if mechanism == "dptext" else WordNoise(LAPLACE, scale)
     return rounded_up(noise, x, 0.5 if mechanism == "halved" else 1.0)

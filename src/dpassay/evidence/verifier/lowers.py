@@ -31,7 +31,7 @@ from dpassay.evidence.verifier.regions.regions import (
     Reach,
     Stage,
     diameter,
-    loses,
+    may_drop_values,
     squash,
 )
 
@@ -42,7 +42,7 @@ NO_NOISE = Stage("", {}, {}, {})
 
 
 @dataclass(frozen=True)
-class Place:
+class NoisePlace:
     """A noise in its pipeline: all stages, which values neighbours can have at each, and the noise's position."""
 
     stages: Sequence[Stage]
@@ -190,7 +190,7 @@ def all_between(stages: Sequence[Stage], pair: Pair) -> bool:
     return all(_told(stages, low, high) for low, high in ends)
 
 
-def lower(place: Place, step: Step) -> Loss:
+def lower(place: NoisePlace, step: Step) -> Loss:
     """The loss that some neighbours show, by the theorem named in a step."""
     theorem = step.theorem
     if not step.pair:
@@ -218,7 +218,7 @@ def lower(place: Place, step: Step) -> Loss:
     raise CertificateError(f"no theorem {theorem!r} says what a pair shows behind {noise.name} here")
 
 
-def _whole_loss(noise: Stage, place: Place, step: Step, pair: Pair) -> Loss:
+def _whole_loss(noise: Stage, place: NoisePlace, step: Step, pair: Pair) -> Loss:
     """Nothing is lost; or, for Laplace noise, nothing between the two values, which is all that matters."""
     between = noise.name == "laplace" and place.placed(step) and all_between(place.behind, pair)
     if not place.keeps_all and not between:
@@ -228,7 +228,7 @@ def _whole_loss(noise: Stage, place: Place, step: Step, pair: Pair) -> Loss:
     return pair_loss(noise, pair, step.grid)
 
 
-def _thresholds(noise: Stage, place: Place, step: Step, pair: Pair) -> Loss:
+def _thresholds(noise: Stage, place: NoisePlace, step: Step, pair: Pair) -> Loss:
     """On which side of a threshold each coordinate lies; far out all of ε at δ = 0 is step."""
     told = len(step.thresholds) == len(pair) and place.placed(step) and place.tells(step)
     if not told and not place.tells_far(step):
@@ -241,7 +241,7 @@ def _thresholds(noise: Stage, place: Place, step: Step, pair: Pair) -> Loss:
     return loss_at_zero(pair_loss(noise, pair, None).pure, sides) if place.tells_far(step) else sides
 
 
-def radial_loss(noise: Stage, place: Place, pair: Pair) -> Loss:
+def radial_loss(noise: Stage, place: NoisePlace, pair: Pair) -> Loss:
     """Far out along the pair the loss is the distance over the scale, if cells of bounded size are visible there."""
     if not told_far(place.behind):
         raise CertificateError("outputs far out cannot be told apart")
@@ -252,7 +252,7 @@ def radial_loss(noise: Stage, place: Place, pair: Pair) -> Loss:
     return loss_at_zero(distance(pair, 2.0) / (root * noise.numbers["scale"]))
 
 
-def _unbounded(place: Place, step: Step) -> Loss:
+def _unbounded(place: NoisePlace, step: Step) -> Loss:
     """Unbounded values are revealed, unless every coordinate that differs is lost."""
     noise, reach = place.noise, place.reach
     if not reach.exact or not is_infinite(diameter(reach.shape, INFINITE)):
@@ -262,7 +262,7 @@ def _unbounded(place: Place, step: Step) -> Loss:
     far = any(is_infinite(abs(threshold)) for threshold in step.thresholds) and told_far(place.behind)
     if noise.name not in ADDITIVE or not (far or place.tells(step)):
         raise CertificateError(f"nothing is known here about {noise.name} on unbounded values")
-    if any(loses(stage) for stage in place.added):
+    if any(may_drop_values(stage) for stage in place.added):
         # If a vector is scaled, one lost coordinate makes the others lost too.
         if len(place.added) > 1 or not far:
             raise CertificateError("values may be lost")
@@ -270,7 +270,7 @@ def _unbounded(place: Place, step: Step) -> Loss:
     return leak_loss(ONE)
 
 
-def _rare(place: Place, step: Step, pair: Pair) -> Loss:
+def _rare(place: NoisePlace, step: Step, pair: Pair) -> Loss:
     """Laplace and Gaussian noises added right after one another: far out the widest Laplace noise decides."""
     known = all(noise.name in ("laplace", "gaussian") for noise in place.added)
     if not known or not place.tells_far(step):
@@ -278,7 +278,7 @@ def _rare(place: Place, step: Step, pair: Pair) -> Loss:
     return loss_at_zero(smallest(pair_loss(noise, pair, None).pure for noise in place.added))
 
 
-def _far_scores(place: Place, theorem: str) -> Loss:
+def _far_scores(place: NoisePlace, theorem: str) -> Loss:
     """A query's scores can put one output far behind the others; there the rate times their spread is approached."""
     noise, shape = place.noise, place.reach.shape.one
     free = shape.free and place.moved is None and shape.dim > 1
@@ -290,7 +290,7 @@ def _far_scores(place: Place, theorem: str) -> Loss:
     return loss_at_zero(rate * iv.mpf(score_spread(shape).a))
 
 
-def _far_choice(place: Place, metric: str) -> Loss:
+def _far_choice(place: NoisePlace, metric: str) -> Loss:
     """What noisy max of any scores loses per unit of distance: docs/proofs/noisy-max.md, point 5.
 
     If all scores but two are far below, the output that lies far behind gains or loses the other with a ratio that

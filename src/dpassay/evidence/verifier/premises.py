@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.arithmetic.numbers import is_infinite
-from dpassay.evidence.verifier.lowers import Place, all_between, told_far
+from dpassay.evidence.verifier.lowers import NoisePlace, all_between, told_far
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions.pairs import Pair, carried
 from dpassay.evidence.verifier.regions.regions import INFINITE, WHOLE, diameter, is_whole
@@ -23,7 +23,7 @@ _ANY_ORDER = (*_EVEN, "radial", "mahalanobis")
 class Use:
     """A theorem in its place: the noise, how records are drawn, whether they are summed, and the step."""
 
-    place: Place
+    place: NoisePlace
     steps: Steps
     summed: bool
     step: Step

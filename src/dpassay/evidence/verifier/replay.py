@@ -9,7 +9,7 @@ from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.arithmetic.numbers import INF, ONE, ZERO, Number, iv, show
 from dpassay.evidence.verifier.guarantees.divergences import least, most
 from dpassay.evidence.verifier.guarantees.metric import least_per_unit, length, most_per_unit, start_of
-from dpassay.evidence.verifier.lowers import Place, lower
+from dpassay.evidence.verifier.lowers import NoisePlace, lower
 from dpassay.evidence.verifier.noises.known_noises import joined_noise, upper
 from dpassay.evidence.verifier.noises.losses import Loss, leak_loss, pure_loss
 from dpassay.evidence.verifier.premises import Use, require_bounded, require_shown
@@ -123,19 +123,19 @@ class Model:
         checks = {"upper": self._upper, "lower": self._lower, "witness": self._witness, "repair": self._repair}
         return checks[step.step](step)
 
-    def place(self, position: int, moved: bool = False) -> Place:
+    def place(self, position: int, moved: bool = False) -> NoisePlace:
         """A noise's position; behind all stages if there is none."""
         noises = [i for i, stage in enumerate(self.stages) if stage.name in NOISES] or [len(self.stages)]
         if position not in noises:
             raise CertificateError(f"noise {position}: there is no noise at this stage")
         one_more = self._sums and (self.relation == "add-remove-record" or moved)
         if not one_more or position != _first_noise(self.stages):
-            return Place(self.stages, self.reaches, position)
+            return NoisePlace(self.stages, self.reaches, position)
         reach = self.reaches[position]
         exact = reach.exact and reach.shape.one.kind != "squashed" and reach.shape.one.values != "minmax"
         exact |= reach.shape.constant is not None  # each record moves the sum by it, and no other way
         shape = moved_sums(reach, self.count)
-        return Place(self.stages, self.reaches, position, Reach(shape, exact, reach.far), self.count)
+        return NoisePlace(self.stages, self.reaches, position, Reach(shape, exact, reach.far), self.count)
 
     @property
     def _sums(self) -> bool:

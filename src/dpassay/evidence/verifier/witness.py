@@ -3,7 +3,7 @@
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.arithmetic.normal import tail
 from dpassay.evidence.verifier.arithmetic.numbers import INF, ZERO, Number, iv, log, log_sum, positive_part, show
-from dpassay.evidence.verifier.lowers import Place
+from dpassay.evidence.verifier.lowers import NoisePlace
 from dpassay.evidence.verifier.noises.additive import leak
 from dpassay.evidence.verifier.noises.discrete import choice_chances, noised_bits, top_k_chances
 from dpassay.evidence.verifier.noises.integer import whole_gaps
@@ -20,7 +20,7 @@ Logs = tuple[Number, Number]
 _BEYOND = "every differing coordinate lies at or beyond the first value, on the side away from the second"
 
 
-def check_event(witness: Step, claim: Step, place: Place, pair: Pair, mu: Number) -> str:
+def check_event(witness: Step, claim: Step, place: NoisePlace, pair: Pair, mu: Number) -> str:
     """Whether the event's probabilities are as stated, and what they show."""
     noise = joined_noise(place.added)
     if noise is None or not place.keeps_all:

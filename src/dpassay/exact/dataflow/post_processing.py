@@ -29,7 +29,7 @@ INF = float("inf")
 
 
 @dataclass(frozen=True)
-class Kept:
+class VisibleThresholds:
     """What is left of a noisy vector at the end of a pipeline.
 
     `thresholds` are visible in the output. `passed` are those that clamps right behind the noise let pass, all that any
@@ -44,7 +44,7 @@ class Kept:
     placed: bool
 
 
-def kept_after(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Kept:
+def kept_after(pipeline: Pipeline, position: int, neighbours: Neighbours) -> VisibleThresholds:
     """What the stages after a noise leave of its output."""
     stages = pipeline.stages[position + 1 :]
     clamps = next((i for i, stage in enumerate(stages) if not isinstance(stage, Clamp | Squash)), len(stages))
@@ -53,7 +53,7 @@ def kept_after(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Kep
     placed = not adds_a_record(pipeline, position, neighbours) or can_lie_around_zero(outputs)
     summed = sums_records(pipeline, neighbours) and position <= pipeline.noise_positions[0]
     passed = None if summed else thresholds_told(stages[:clamps])
-    return Kept(thresholds_told(stages), passed or Thresholds(), anywhere, placed)
+    return VisibleThresholds(thresholds_told(stages), passed or Thresholds(), anywhere, placed)
 
 
 def thresholds_told(stages: Sequence[Stage]) -> Thresholds | None:
@@ -65,7 +65,10 @@ def thresholds_told(stages: Sequence[Stage]) -> Thresholds | None:
 
 
 def with_what_is_kept(
-    profile: PrivacyProfile, noise: Laplace | Gaussian, bounds: Sequence[tuple[Pair, PairBound]], kept: Kept
+    profile: PrivacyProfile,
+    noise: Laplace | Gaussian,
+    bounds: Sequence[tuple[Pair, PairBound]],
+    kept: VisibleThresholds,
 ) -> PrivacyProfile:
     """Add the losses of real pairs that an output still shows, if there are stages after the noise."""
     told = kept.thresholds
@@ -75,10 +78,10 @@ def with_what_is_kept(
     losses = [_pure(noise, pair, bound, kept) for pair, bound in bounds]
     worst = max(range(len(losses)), key=lambda i: losses[i].a)
     candidates = tuple(_candidate(noise, pair, bound, kept) for pair, bound in bounds) if kept.placed else ()
-    return replace(profile, candidates=candidates, pure_from_tails=maximum(*losses), pair=bounds[worst][0])
+    return replace(profile, candidates=candidates, tail_lower_bound=maximum(*losses), pair=bounds[worst][0])
 
 
-def _pure(noise: Laplace | Gaussian, pair: Pair, bound: PairBound, kept: Kept) -> Number:
+def _pure(noise: Laplace | Gaussian, pair: Pair, bound: PairBound, kept: VisibleThresholds) -> Number:
     """The largest loss between two values, in either order, that the outermost thresholds show."""
     told = kept.thresholds
     assert told is not None
@@ -136,7 +139,7 @@ def shown_in_order(
     return pure, PairBound(_threshold_bound(noise, pair, told).losses[:1], Theorem.POST_PROCESSING)
 
 
-def _candidate(noise: Laplace | Gaussian, pair: Pair, bound: PairBound, kept: Kept) -> Candidate:
+def _candidate(noise: Laplace | Gaussian, pair: Pair, bound: PairBound, kept: VisibleThresholds) -> Candidate:
     """The pair with as much of its loss as is known to remain at δ > 0."""
     told = kept.thresholds
     assert told is not None

@@ -90,7 +90,7 @@ class Lowers:
 
     def put(self, profile: PrivacyProfile) -> PrivacyProfile:
         """A profile with these lower bounds."""
-        profile = replace(profile, candidates=self.candidates, pure_from_tails=self.pure)
+        profile = replace(profile, candidates=self.candidates, tail_lower_bound=self.pure)
         return replace(profile, pair=self.pair, data_sets=self.data_sets)
 
 
@@ -130,7 +130,7 @@ def _by_difference(one: PrivacyProfile, drawn: Drawn) -> Lowers:
     candidates = [
         replace(c, bound=sampled(c.bound, drawn.rate), data_sets=_difference(c.pair, drawn)) for c in one.candidates
     ]
-    pure = None if one.pure_from_tails is None else amplified(one.pure_from_tails, drawn.rate)
+    pure = None if one.tail_lower_bound is None else amplified(one.tail_lower_bound, drawn.rate)
     return Lowers(tuple(candidates), pure, one.pair, None if one.pair is None else _difference(one.pair, drawn))
 
 
@@ -215,7 +215,7 @@ def _common_output(one: PrivacyProfile, drawn: Drawn, records: Pair) -> Number:
     """ε at δ = 0 of outputs that have the largest ratios against both the other record and none."""
     assert drawn.told is not None
     noise, told = one.noise, drawn.told
-    if drawn.radial is not None and told.unlimited and one.pure_from_tails is not None and opposite(records):
+    if drawn.radial is not None and told.unlimited and one.tail_lower_bound is not None and opposite(records):
         alone, apart = (drawn.radial.distance(pair) / drawn.radial.scale for pair in (against_zero(records), records))
         return amplified_replaced(alone, apart, drawn.rate)
     if not same_side(records):

@@ -31,7 +31,7 @@ from dpassay.exact.dataflow.sampled_pairs import (
 from dpassay.exact.dataflow.sampled_steps import with_laplace, with_replaced
 from dpassay.exact.pld.loss_components import AtomLoss, GaussianLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
-from dpassay.exact.pld.sampled.cells import Way
+from dpassay.exact.pld.sampled.cells import Adjacency
 from dpassay.exact.pld.sampled.gaussian import SampledLoss
 from dpassay.exact.profiles.bounded_range import RangeBound, RangeSteps
 from dpassay.exact.profiles.bounds import (
@@ -146,7 +146,7 @@ def _gaussian(bound: ProfileBound) -> Number | None:
 
 def _sampled_gaussian(one: PrivacyProfile, drawn: Drawn, count: int) -> PrivacyProfile | None:
     """Gaussian noise: the farthest record is the worst in each order of the data sets, and so is its opposite."""
-    ways: tuple[Way, ...] = ("remove", "add") if drawn.apart is None else ("replace",)
+    ways: tuple[Adjacency, ...] = ("remove", "add") if drawn.apart is None else ("replace",)
 
     def bound(mu: Number) -> PairBound:
         losses = (PrivacyLoss(((SampledLoss(drawn.rate, mu, way), count),)) for way in ways)
@@ -156,7 +156,7 @@ def _sampled_gaussian(one: PrivacyProfile, drawn: Drawn, count: int) -> PrivacyP
     if not shifts:
         return None
     theorems = (*one.theorems, Theorem.POISSON, Theorem.LATTICE_SUMS)
-    found = replace(one, uppers=(bound(minimum(*shifts)),), theorems=theorems, pure_from_tails=None, candidates=())
+    found = replace(one, uppers=(bound(minimum(*shifts)),), theorems=theorems, tail_lower_bound=None, candidates=())
     if drawn.apart is None:
         lowers = added_lowers(one, drawn)
         exact = [(c, mu) for c in lowers.candidates if (mu := _gaussian(_unsampled(c.bound))) is not None]
@@ -178,7 +178,7 @@ def _fixed_size_gaussian(one: PrivacyProfile, drawn: Drawn, count: int) -> Priva
     if drawn.rate == 1:
         return None
 
-    def bound(mu: Number, ways: tuple[Way, ...]) -> PairBound:
+    def bound(mu: Number, ways: tuple[Adjacency, ...]) -> PairBound:
         losses = (PrivacyLoss(((SampledLoss(drawn.rate, mu, way), count),)) for way in ways)
         return PairBound(tuple(losses), Theorem.FIXED_SIZE)
 
@@ -187,7 +187,7 @@ def _fixed_size_gaussian(one: PrivacyProfile, drawn: Drawn, count: int) -> Priva
         return None
     theorems = (*one.theorems, Theorem.FIXED_SIZE, Theorem.LATTICE_SUMS)
     uppers = (bound(minimum(*shifts), ("fixed",)),)
-    found = replace(one, uppers=uppers, theorems=theorems, pure_from_tails=None, candidates=())
+    found = replace(one, uppers=uppers, theorems=theorems, tail_lower_bound=None, candidates=())
     lowers = added_lowers(one, drawn)
     exact = [(c, mu) for c in lowers.candidates if (mu := _gaussian(_unsampled(c.bound))) is not None]
     if exact:
@@ -206,7 +206,7 @@ def _shuffled(one: PrivacyProfile, batches: int, epochs: int) -> PrivacyProfile:
             Candidate(c.pair, ShuffledBound(mu, batches), fixed_size(c.pair, 1, batches)) for c, mu in shown
         ),
         theorems=(*known.theorems, Theorem.SHUFFLE),
-        pure_from_tails=one.lower_pure * epochs,
+        tail_lower_bound=one.lower_pure * epochs,
         pair=(pair := _pair(one)),
         data_sets=None if pair is None else fixed_size(pair, 1, batches),
     )
@@ -317,7 +317,7 @@ def _repeated_lowers(one: PrivacyProfile, count: int) -> PrivacyProfile:
     lower = one.lower_pure * count
     tails, best = lower if lower.b > 0 else None, one.dominating_pure()
     sets = one.data_sets if best is None else best.data_sets
-    return replace(one, candidates=tuple(candidates), pure_from_tails=tails, pair=_pair(one), data_sets=sets)
+    return replace(one, candidates=tuple(candidates), tail_lower_bound=tails, pair=_pair(one), data_sets=sets)
 
 
 def _all_steps(bound: ProfileBound, count: int) -> Iterator[ProfileBound]:

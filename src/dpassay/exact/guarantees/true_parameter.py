@@ -17,7 +17,7 @@ from dpassay.exact.analysis import analyse
 from dpassay.exact.guarantees.gdp import gdp
 from dpassay.exact.guarantees.metric import conversion, loss_per_unit, metric_witness
 from dpassay.exact.guarantees.renyi import Shown, renyi, zcdp
-from dpassay.exact.profiles.profile import PrivacyProfile, joined
+from dpassay.exact.profiles.profile import PrivacyProfile, enclose
 from dpassay.exact.repair import Repair, writable
 from dpassay.exact.witness import Witness
 from dpassay.pipeline.distributions import Gaussian, Laplace
@@ -29,7 +29,7 @@ from dpassay.pipeline.stages.noises.radial import Radial
 from dpassay.pipeline.syntax import NORMS
 from dpassay.values import dataclass
 
-Other: TypeAlias = MetricDP | RenyiDP | ZCDP | GDP  # guarantees that are not stated by ε and δ
+NonEpsilonGuarantee: TypeAlias = MetricDP | RenyiDP | ZCDP | GDP  # guarantees that are not stated by ε and δ
 _LARGE = iv.mpf(10) ** 8  # arithmetic may fail beyond it, and below its inverse
 
 
@@ -48,7 +48,9 @@ class Measured:
         return Interval.around(self.value, self.lower_from, self.theorems[0].page)
 
 
-def measure(pipeline: Pipeline, neighbours: Neighbours, profile: PrivacyProfile, guarantee: Other) -> Measured:
+def measure(
+    pipeline: Pipeline, neighbours: Neighbours, profile: PrivacyProfile, guarantee: NonEpsilonGuarantee
+) -> Measured:
     """What is known about the parameter of a guarantee.
 
     >>> from dpassay.pipeline.parser import parse
@@ -63,10 +65,10 @@ def measure(pipeline: Pipeline, neighbours: Neighbours, profile: PrivacyProfile,
     shown, upper = _shown(profile, guarantee)
     theorems = tuple(dict.fromkeys([Theorem.GUARANTEES, *profile.theorems, *(b.theorem for b in profile.uppers[:1])]))
     if shown.candidate is None or shown.at is None:
-        return Measured(joined(shown.value, upper), None, theorems)
+        return Measured(enclose(shown.value, upper), None, theorems)
     at = "epsilon" if isinstance(guarantee, GDP) else "order"
     source = f"the exact loss of a pair of neighbours, at {at} {as_written(iv.mpf(shown.at.mid))[:9]}"
-    return Measured(joined(shown.value, upper), Witness(shown.candidate.pair), theorems, source)
+    return Measured(enclose(shown.value, upper), Witness(shown.candidate.pair), theorems, source)
 
 
 def _shown(profile: PrivacyProfile, guarantee: RenyiDP | ZCDP | GDP) -> tuple[Shown, Number]:
@@ -75,7 +77,7 @@ def _shown(profile: PrivacyProfile, guarantee: RenyiDP | ZCDP | GDP) -> tuple[Sh
     return zcdp(profile) if isinstance(guarantee, ZCDP) else gdp(profile)
 
 
-def repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: Other) -> tuple[Repair, ...]:
+def repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: NonEpsilonGuarantee) -> tuple[Repair, ...]:
     """The same pipeline with noise that satisfies the guarantee, each proved by the same check."""
     if len(pipeline.noise_positions) != 1:
         return ()
@@ -107,7 +109,7 @@ def _more(
     return enough, enough.deviation(pipeline.output_regions()[pipeline.noise_positions[0]].region.dim)
 
 
-def _noises(dim: int, diameter: Number, guarantee: Other) -> list[tuple[Stage, float]]:
+def _noises(dim: int, diameter: Number, guarantee: NonEpsilonGuarantee) -> list[tuple[Stage, float]]:
     """Noises that satisfy a guarantee, with the standard deviation of each coordinate."""
     if isinstance(guarantee, MetricDP) and guarantee.metric == "mahalanobis":
         return []

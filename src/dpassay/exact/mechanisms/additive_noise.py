@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, maximum
 from dpassay.core.theorems import Theorem
-from dpassay.exact.dataflow.post_processing import Kept, clamped_uppers, with_what_is_kept
+from dpassay.exact.dataflow.post_processing import VisibleThresholds, clamped_uppers, with_what_is_kept
 from dpassay.exact.mechanisms.special_noise import special_profile
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
@@ -30,19 +30,21 @@ from dpassay.pipeline.regions import (
     Squashed,
 )
 from dpassay.pipeline.stages.base import OutputRegion
-from dpassay.pipeline.stages.noises.additive import loses
+from dpassay.pipeline.stages.noises.additive import may_drop_values
 
 INF = float("inf")
 
 
-def additive_profile(noise: Noise, outputs: OutputRegion, pushed: list[Pair], kept: Kept) -> PrivacyProfile:
+def additive_profile(
+    noise: Noise, outputs: OutputRegion, pushed: list[Pair], kept: VisibleThresholds
+) -> PrivacyProfile:
     """Noise on the coordinates of a vector."""
     region, told = outputs.region, kept.thresholds
     if region.diameter(INF) == INFINITY:
         # If the vector is scaled later, one lost coordinate makes all of it lost.
-        shown = told is not None and (told.unlimited or not loses(noise))
+        shown = told is not None and (told.unlimited or not may_drop_values(noise))
         profile = _unbounded(noise, region, outputs.exact and shown)
-        if not loses(noise) or outputs.exact or told is None or not told.everything:
+        if not may_drop_values(noise) or outputs.exact or told is None or not told.everything:
             return profile
         return replace(profile, candidates=tuple(Candidate(pair, additive_bound(noise, pair)) for pair in pushed))
     special = special_profile(noise, outputs, pushed, told is not None and told.everything)
@@ -62,9 +64,9 @@ def additive_profile(noise: Noise, outputs: OutputRegion, pushed: list[Pair], ke
 
 def _unbounded(noise: Noise, region: Region, known: bool) -> PrivacyProfile:
     """Noise on unbounded values hides nothing, except in coordinates that are lost."""
-    lost = noise.lost if isinstance(noise, Mixture) and loses(noise) else ZERO
+    lost = noise.lost if isinstance(noise, Mixture) and may_drop_values(noise) else ZERO
     pair, theorem, count = region.farthest(1), Theorem.UNBOUNDED, 1
-    if isinstance(noise, Mixture) and loses(noise):
+    if isinstance(noise, Mixture) and may_drop_values(noise):
         # So far apart that the overlap of the noises is zero to 50 digits.
         size = maximum(ONE, *(200 * each.scale for _, each in noise.parts if isinstance(each, OneSided)))
         theorem, count = Theorem.MIXTURE, most_differing(region)

@@ -89,7 +89,7 @@ def choose_profile(
     if pairs is not pushed and not isinstance(outputs.region, Repeated) and ranged.range.a > _SHORT:
         family = Family(candidates, lambda order: _worst_at(stage, region, ranged, order, free))
     theorems = (Theorem.EXPONENTIAL,)
-    return PrivacyProfile(candidates, tuple(uppers), theorems, pure_from_tails=tails, pair=first, family=family)
+    return PrivacyProfile(candidates, tuple(uppers), theorems, tail_lower_bound=tails, pair=first, family=family)
 
 
 def choose_bound(stage: Choose, pair: Pair) -> PairBound:

@@ -41,7 +41,7 @@ def noisy_max_profile(stage: NoisyMax, outputs: OutputRegion, anywhere: bool) ->
     first = pairs[0] if pairs else None
     tails = iv.mpf(spread.a) if free else None
     uppers = (PureBound(iv.mpf(pure.b), Theorem.NOISY_MAX),)
-    return PrivacyProfile(candidates, uppers, (Theorem.NOISY_MAX,), pure_from_tails=tails, pair=first)
+    return PrivacyProfile(candidates, uppers, (Theorem.NOISY_MAX,), tail_lower_bound=tails, pair=first)
 
 
 def _pairs(region: Region) -> Iterator[Pair]:

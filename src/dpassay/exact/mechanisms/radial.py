@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from dpassay.core.numbers import INFINITY, ONE
 from dpassay.core.theorems import Theorem
-from dpassay.exact.dataflow.post_processing import Kept
+from dpassay.exact.dataflow.post_processing import VisibleThresholds
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.profiles.bounds import PairBound, PureBound
@@ -18,7 +18,7 @@ INF = float("inf")
 
 
 def radial_profile(
-    stage: Radial, outputs: OutputRegion, pushed: list[Pair], kept: Kept, after: Sequence[Stage]
+    stage: Radial, outputs: OutputRegion, pushed: list[Pair], kept: VisibleThresholds, after: Sequence[Stage]
 ) -> PrivacyProfile:
     """Pure ε is the largest distance in the norm over the scale; at δ > 0 only what that implies is known.
 
@@ -43,4 +43,4 @@ def radial_profile(
     if not pairs or not in_cells:
         return profile
     pair = max(pairs, key=lambda each: stage.distance(each).a)
-    return replace(profile, pure_from_tails=stage.distance(pair) / stage.scale, pair=pair)
+    return replace(profile, tail_lower_bound=stage.distance(pair) / stage.scale, pair=pair)

@@ -8,7 +8,7 @@ from dpassay.core.functions.log_concave import log_integral
 from dpassay.core.functions.roots import falling_root
 from dpassay.core.numbers import ONE, ZERO, Number, between, down, exactly, iv, minimum, number, up
 from dpassay.core.theorems import Theorem
-from dpassay.exact.dataflow.post_processing import Kept
+from dpassay.exact.dataflow.post_processing import VisibleThresholds
 from dpassay.exact.profiles.bounds import PureBound
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.pipeline.regions import Array, Block, Pair, Sphere
@@ -84,7 +84,7 @@ class OppositeBound:
     epsilon_above = epsilon
 
 
-def direction_profile(stage: Direction, outputs: OutputRegion, kept: Kept, after: bool) -> PrivacyProfile:
+def direction_profile(stage: Direction, outputs: OutputRegion, kept: VisibleThresholds, after: bool) -> PrivacyProfile:
     """Random directions around unit vectors; `kept` is what the later stages leave of the output, if there are any."""
     bound = OppositeBound(stage, outputs.region.dim)
     theorems = (Theorem.SPHERE, Theorem.POST_PROCESSING) if after else (Theorem.SPHERE,)

@@ -32,7 +32,7 @@ def staircase_profile(noise: Staircase, outputs: OutputRegion, pushed: list[Pair
         candidates,
         tuple(_uppers(noise, region)),
         theorems=(Theorem.DIAMETERS, _THEOREM),
-        pure_from_tails=noise.epsilon * max(sums) if sums else None,
+        tail_lower_bound=noise.epsilon * max(sums) if sums else None,
         noise=noise,
         region=region,
     )

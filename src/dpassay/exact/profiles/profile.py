@@ -42,14 +42,14 @@ class Family:
 class PrivacyProfile:
     """Bounds on the loss of one mechanism between its neighbours.
 
-    `pure_from_tails` is a lower bound on ε at δ = 0 only, for outputs of which only far-out events
+    `tail_lower_bound` is a lower bound on ε at δ = 0 only, for outputs of which only far-out events
     survive the stages after the noise.
     """
 
     candidates: tuple[Candidate, ...]
     uppers: tuple[ProfileBound, ...]
     theorems: tuple[Theorem, ...] = ()
-    pure_from_tails: Number | None = None
+    tail_lower_bound: Number | None = None
     pair: Pair | None = None
     noise: Noise | None = None
     region: Region | None = None
@@ -67,23 +67,23 @@ class PrivacyProfile:
     @property
     def lower_pure(self) -> Number:
         """The best lower bound on ε at δ = 0."""
-        tails = () if self.pure_from_tails is None else (self.pure_from_tails,)
+        tails = () if self.tail_lower_bound is None else (self.tail_lower_bound,)
         return maximum(ZERO, *tails, *(c.bound.pure for c in self.candidates))
 
     @property
     def pure(self) -> Number:
         """ε at δ = 0, within bounds."""
-        return joined(self.lower_pure, minimum(INFINITY, *(bound.pure for bound in self.uppers)))
+        return enclose(self.lower_pure, minimum(INFINITY, *(bound.pure for bound in self.uppers)))
 
     def delta(self, epsilon: Number) -> Number:
         """δ at an ε, within bounds."""
         lower = maximum(ZERO, *(c.bound.delta(epsilon) for c in self.candidates))
-        return joined(lower, minimum(ONE, *(bound.delta(epsilon) for bound in self.uppers)))
+        return enclose(lower, minimum(ONE, *(bound.delta(epsilon) for bound in self.uppers)))
 
     def epsilon(self, delta: Number) -> Number:
         """ε at a δ > 0, within bounds."""
         lower = maximum(ZERO, *(c.bound.epsilon(delta) for c in self.candidates))
-        return joined(lower, minimum(INFINITY, *(bound.epsilon(delta) for bound in self.uppers)))
+        return enclose(lower, minimum(INFINITY, *(bound.epsilon(delta) for bound in self.uppers)))
 
     def epsilon_above(self, delta: Number) -> Number:
         """An upper bound on ε at a δ > 0, quickly."""
@@ -166,7 +166,7 @@ def quick(bound: ProfileBound) -> ProfileBound:
     return replace(bound, quick=True) if isinstance(bound, SaddlepointBound) else bound
 
 
-def joined(lower: Number, upper: Number) -> Number:
+def enclose(lower: Number, upper: Number) -> Number:
     """From a lower bound's lower end to an upper bound's upper end."""
     if lower.a <= upper.b:
         return between(lower, upper)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpassay.report.ci.results import SEVERITY, Result
+from dpassay.report.ci.results import SEVERITY, ReportedResult
 
 COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
 
 
-def workflow_commands(results: Sequence[Result]) -> list[str]:
+def workflow_commands(results: Sequence[ReportedResult]) -> list[str]:
     """A workflow command for each result. The most serious come first: GitHub shows ten of a kind for each step.
 
-    >>> workflow_commands([Result("claim-refuted", "error", "100% wrong", "mine", "refuted")])
+    >>> workflow_commands([ReportedResult("claim-refuted", "error", "100% wrong", "mine", "refuted")])
     ['::error title=mine%3A claim-refuted::100%25 wrong']
     """
     shown = [one for one in results if one.level != "none"]
     return [_command(one) for one in sorted(shown, key=lambda one: SEVERITY.index(one.level))]
 
 
-def _command(one: Result) -> str:
+def _command(one: ReportedResult) -> str:
     properties = {"title": f"{one.subject}: {one.rule}"}
     if one.place.file:
         line = {"line": str(one.place.line)} if one.place.line else {}

@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree as XML
 
-from dpassay.report.ci.results import Result, by_subject, worst
+from dpassay.report.ci.results import ReportedResult, by_subject, worst
 
 
-def junit(results: Sequence[Result], suite: str = "dpassay") -> str:
+def junit(results: Sequence[ReportedResult], suite: str = "dpassay") -> str:
     """One suite. Refuted is a failure, open is skipped, and what could not be judged is an error.
 
-    >>> junit([Result("claim-refuted", "error", "too little noise", "mine", "refuted")]).count("<failure")
+    >>> junit([ReportedResult("claim-refuted", "error", "too little noise", "mine", "refuted")]).count("<failure")
     1
     """
     cases = [_case(name, found, suite) for name, found in by_subject(results).items()]
@@ -26,7 +26,7 @@ def junit(results: Sequence[Result], suite: str = "dpassay") -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{XML.tostring(top, encoding="unicode")}\n'
 
 
-def _case(name: str, found: Sequence[Result], suite: str) -> XML.Element:
+def _case(name: str, found: Sequence[ReportedResult], suite: str) -> XML.Element:
     most = worst(found)
     place = {"file": most.place.path, "line": str(most.place.line)} if most.place.file else {}
     case = XML.Element("testcase", {"classname": suite, "name": _text(name), **place})

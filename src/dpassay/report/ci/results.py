@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from dpassay.errors import ClaimFileError, harmless
+from dpassay.errors import ClaimFileError, escape_control_chars
 
 if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
@@ -21,10 +21,10 @@ UNSEEN = ("draws-differ", "unfollowed", "opaque")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ResultLocation:
     """A file and a line; 0 if the line is not known.
 
-    >>> Place("claims/mine.toml", 3).path
+    >>> ResultLocation("claims/mine.toml", 3).path
     'claims/mine.toml'
     """
 
@@ -41,11 +41,11 @@ class Place:
             return Path(self.file).as_posix()
 
 
-NOWHERE = Place()
+NOWHERE = ResultLocation()
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ReportedResult:
     """One finding about one subject: the rule, its severity, a sentence, and the place.
 
     `verdict` is proven, refuted or open, or "failed" if there is none. A level of "none" means no problem.
@@ -56,27 +56,27 @@ class Result:
     message: str
     subject: str
     verdict: str
-    place: Place = NOWHERE
+    place: ResultLocation = NOWHERE
 
 
-def worst(results: Iterable[Result]) -> Result:
+def worst(results: Iterable[ReportedResult]) -> ReportedResult:
     """The most serious of them, the first of equals."""
     return min(results, key=lambda one: SEVERITY.index(one.level))
 
 
 def of_verdict(
     verdict: Verdict,
-    place: Place = NOWHERE,
+    place: ResultLocation = NOWHERE,
     *,
     expected: str = "",
     require_decision: bool = False,
     can_prove: bool = True,
-) -> Result:
+) -> ReportedResult:
     """A verdict as a result. A claim that is expected to be refuted or open is only a note, as it changes no exit code.
 
     An open verdict of runs, which can never prove a claim, is a note; one of an exact check is a warning.
     """
-    word, said = verdict.word, harmless(verdict.reason)
+    word, said = verdict.word, escape_control_chars(verdict.reason)
     rule, level = {
         "proven": ("", "none"),
         "refuted": ("claim-refuted", "error"),
@@ -87,36 +87,45 @@ def of_verdict(
     elif expected:
         said, level = f"{expected} was expected, but the verdict is {word}. {said}", "error"
         rule = rule if word == "refuted" else "not-as-expected"
-    return Result(rule, level, said, verdict.name, word, place)  # type: ignore[arg-type]
+    return ReportedResult(rule, level, said, verdict.name, word, place)  # type: ignore[arg-type]
 
 
-def of_trace(result: TraceResult, place: Place = NOWHERE, require_decision: bool = False) -> list[Result]:
+def of_trace(
+    result: TraceResult, place: ResultLocation = NOWHERE, require_decision: bool = False
+) -> list[ReportedResult]:
     """What a trace found: each finding and warning at its line, and the verdict if they do not explain it."""
     verdict, found = result.verdict, []
     for finding in (*result.findings, *result.warnings):
         refuting = verdict.refuted and finding in result.findings and finding.rule not in UNSEEN
-        at = place if finding.place is None else Place(finding.place.file, finding.place.line)
+        at = place if finding.place is None else ResultLocation(finding.place.file, finding.place.line)
         level: Level = "error" if refuting else "warning"
-        said = harmless(finding.message)
-        found.append(Result(finding.rule, level, said, verdict.name, verdict.word, at))
+        said = escape_control_chars(finding.message)
+        found.append(ReportedResult(finding.rule, level, said, verdict.name, verdict.word, at))
     own = of_verdict(verdict, place, require_decision=require_decision, can_prove=False)
     explained = verdict.refuted and any(one.level == "error" for one in found)
     return found if explained else [*found, own]
 
 
-def of_failure(error: Exception, subject: str, place: Place = NOWHERE) -> list[Result]:
+def of_failure(error: Exception, subject: str, place: ResultLocation = NOWHERE) -> list[ReportedResult]:
     """What is reported if there is no verdict: the mechanism failed, or a claim's file cannot be used."""
     if not isinstance(error, ClaimFileError):
-        return [Result("mechanism-failed", "error", harmless(str(error)), subject, "failed", place)]
+        return [ReportedResult("mechanism-failed", "error", escape_control_chars(str(error)), subject, "failed", place)]
     return [
-        Result("claim-unreadable", "error", harmless(text), Path(file).stem, "failed", Place(file, line))
+        ReportedResult(
+            "claim-unreadable",
+            "error",
+            escape_control_chars(text),
+            Path(file).stem,
+            "failed",
+            ResultLocation(file, line),
+        )
         for text, file, line in error.mistakes
     ]
 
 
-def by_subject(results: Sequence[Result]) -> dict[str, list[Result]]:
+def by_subject(results: Sequence[ReportedResult]) -> dict[str, list[ReportedResult]]:
     """The results of each subject, in their order."""
-    groups: dict[str, list[Result]] = {}
+    groups: dict[str, list[ReportedResult]] = {}
     for one in results:
         groups.setdefault(one.subject, []).append(one)
     return groups

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from dpassay.report.ci.results import NOWHERE, Place, Result
+from dpassay.report.ci.results import NOWHERE, ReportedResult, ResultLocation
 from dpassay.report.ci.rules import RULES, help_address, help_text, project_address
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def sarif(results: Sequence[Result]) -> str:
+def sarif(results: Sequence[ReportedResult]) -> str:
     """A SARIF log of one run. Subjects without problems are left out: a viewer would show them as alerts.
 
     >>> json.loads(sarif([]))["version"]
@@ -54,22 +54,23 @@ def sarif(results: Sequence[Result]) -> str:
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
 
 
-def left_out(results: Sequence[Result]) -> list[Result]:
+def left_out(results: Sequence[ReportedResult]) -> list[ReportedResult]:
     """The results that have no file, so that SARIF can only note them."""
     return [one for one in results if one.level != "none" and not place_in_repository(one).file]
 
 
-def place_in_repository(one: Result) -> Place:
+def place_in_repository(one: ReportedResult) -> ResultLocation:
     """The place of a result; without a file, the GitHub workflow that runs this, if there is one.
 
-    >>> place_in_repository(Result("claim-refuted", "error", "", "mine", "refuted", Place("a.toml"))).file
+    >>> result = ReportedResult("claim-refuted", "error", "", "mine", "refuted", ResultLocation("a.toml"))
+    >>> place_in_repository(result).file
     'a.toml'
     """
     if one.place.file:
         return one.place
     workflow = re.fullmatch(r"[^/]+/[^/]+/(.+?)@.*", os.environ.get("GITHUB_WORKFLOW_REF", ""))
     root = Path(os.environ.get("GITHUB_WORKSPACE") or ".")
-    return Place(str(root / workflow[1]), 1) if workflow else NOWHERE
+    return ResultLocation(str(root / workflow[1]), 1) if workflow else NOWHERE
 
 
 def _rule(rule: str) -> dict[str, Any]:
@@ -86,7 +87,7 @@ def _rule(rule: str) -> dict[str, Any]:
     }
 
 
-def _result(one: Result, number: int, seen: Counter[str]) -> dict[str, Any]:
+def _result(one: ReportedResult, number: int, seen: Counter[str]) -> dict[str, Any]:
     same = "\n".join((one.rule, one.subject, one.place.path))  # not the line or the numbers, which change
     seen[same] += 1
     fingerprint = hashlib.sha256(f"{same}\n{seen[same]}".encode()).hexdigest()[:32]
@@ -101,16 +102,16 @@ def _result(one: Result, number: int, seen: Counter[str]) -> dict[str, Any]:
     }
 
 
-def _location(one: Result) -> dict[str, Any]:
+def _location(one: ReportedResult) -> dict[str, Any]:
     place = {"artifactLocation": {"uri": _uri(one.place)}, "region": {"startLine": max(1, one.place.line)}}
     return {"physicalLocation": place, "logicalLocations": [{"name": one.subject}]}
 
 
-def _notification(one: Result) -> dict[str, Any]:
+def _notification(one: ReportedResult) -> dict[str, Any]:
     said = f"{one.subject}, {one.rule}: {one.message} (It has no file, so it is not a result.)"
     return {"level": one.level, "message": {"text": said}}
 
 
-def _uri(place: Place) -> str:
+def _uri(place: ResultLocation) -> str:
     path = Path(place.path)
     return path.as_uri() if path.is_absolute() else quote(path.as_posix())

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from dpassay.api import check
 from dpassay.audit.runner import audit
 from dpassay.claims.claim import Claim, System
-from dpassay.claims.judge import glance
+from dpassay.claims.judge import quick_check
 from dpassay.claims.registry import REGISTRY, SYSTEMS
 from dpassay.core.guarantee import MetricDP
 from dpassay.core.interval import Interval
@@ -184,7 +184,7 @@ def _ratio(noise: Amount | None, published: Amount | None) -> float | None:
 
 def _cell(claim: Claim, changes: dict[str, Any]) -> Cell:
     changed = claim(**changes)
-    return Cell(changes, changed.guarantee.claimed, *glance(changed))
+    return Cell(changes, changed.guarantee.claimed, *quick_check(changed))
 
 
 def _alike(remedy: Claim, claim: Claim) -> Claim:

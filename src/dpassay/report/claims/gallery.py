@@ -13,7 +13,7 @@ from dpassay.claims.claim import Claim
 from dpassay.claims.registry import REGISTRY, SYSTEMS
 from dpassay.core.guarantee import GDP, ZCDP, ApproxDP, MetricDP, PureDP, RenyiDP
 from dpassay.core.interval import Interval, outward
-from dpassay.errors import InputError, harmless
+from dpassay.errors import InputError, escape_control_chars
 from dpassay.evidence.verdict import Verdict
 from dpassay.report.claims.claim_report import TrialResult
 from dpassay.report.pages.typeset import typeset
@@ -74,8 +74,8 @@ def cells(claim: Claim, verdict: Verdict) -> tuple[str, str, str, str, str]:
     """The five columns of a verdict: claim, claimed, true, verdict, why."""
     word = f"{SIGNS[verdict.word]} {verdict.word}"
     as_told = verdict.word == claim.expected or not claim.expected
-    brief = harmless(claim.brief or claim.why or verdict.reason) if as_told else "not as published"
-    return harmless(claim.name), claimed(verdict), true(verdict.value, verdict.least_delta), word, brief
+    brief = escape_control_chars(claim.brief or claim.why or verdict.reason) if as_told else "not as published"
+    return escape_control_chars(claim.name), claimed(verdict), true(verdict.value, verdict.least_delta), word, brief
 
 
 def by_system(verdicts: Verdicts) -> list[tuple[str, list[tuple[Claim, Verdict]]]]:
@@ -128,7 +128,7 @@ def tried_table(tried: Sequence[tuple[Claim, TrialResult]]) -> Table:
         rows.add_column(name, justify="right" if name in ("sampled ε ≥", "runs") else "left")
     for claim, both in tried:
         rows.add_row(
-            Text(harmless(claim.name)),
+            Text(escape_control_chars(claim.name)),
             claimed(both.exact),
             true(both.exact.value, both.exact.least_delta),
             Text(both.exact.word, style=COLOURS[both.exact.word]),
@@ -215,7 +215,7 @@ def _draw(figure: Any, shown: Verdicts, palette: Palette) -> None:
         _row(axis, row, verdict, right, palette)
     axis.set_xscale("log")
     axis.set_xlim(right=right * 6)
-    axis.set_yticks(range(len(shown)), [harmless(c.title or c.name) for c, _ in shown], parse_math=False)
+    axis.set_yticks(range(len(shown)), [escape_control_chars(c.title or c.name) for c, _ in shown], parse_math=False)
     axis.set_xlabel("ε (logarithmic scale; smaller is more private)")
     axis.spines[["left", "right", "top"]].set_visible(False)
     axis.grid(axis="x", color=palette.rule, linewidth=0.6)

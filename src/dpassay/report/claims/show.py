@@ -11,7 +11,7 @@ from rich.text import Text
 
 from dpassay.claims.claim import System
 from dpassay.claims.registry import SYSTEMS
-from dpassay.errors import harmless
+from dpassay.errors import escape_control_chars
 from dpassay.exact.witness import Witness
 from dpassay.report.claims.claim_report import Cell, ClaimReport
 from dpassay.report.claims.gallery import markdown, markdown_table, true
@@ -58,18 +58,21 @@ def remedies(report: ClaimReport) -> list[list[str]]:
 def render(report: ClaimReport) -> Any:
     """The report, section by section."""
     claim, system = report.claim, report.system
-    parts: list[Any] = [Text(harmless(claim.title or claim.name), style="bold"), Text(harmless(claim.source), "dim")]
+    parts: list[Any] = [
+        Text(escape_control_chars(claim.title or claim.name), style="bold"),
+        Text(escape_control_chars(claim.source), "dim"),
+    ]
     trust = {"privacy unit": claim.privacy_unit, "deployment model": claim.deployment_model}
-    parts += [Text(harmless(f"{what}: {said}"), "dim") for what, said in trust.items() if said]
+    parts += [Text(escape_control_chars(f"{what}: {said}"), "dim") for what, said in trust.items() if said]
     for paragraph in (system.what, system.reasoning) if system is not None else ():
         parts += [Text(), Text(paragraph)]
-    parts += _section("the formula", Text(harmless(claim.pipeline)))
+    parts += _section("the formula", Text(escape_control_chars(claim.pipeline)))
     parts += _section("what is claimed", Text(f"{claim.guarantee} between {report.verdict.neighbours}"))
     if claim.why:
         same = not claim.expected or report.verdict.word == claim.expected
         title = "why it holds" if report.verdict.word == "proven" else "why it fails"
         title = title if same else "what was said about the published parameters"
-        parts += _section(title, Text(harmless(claim.why)))
+        parts += _section(title, Text(escape_control_chars(claim.why)))
     parts += [Text(), report.verdict]
     parts += _section("the true ε at other parameters (✓ the claim holds, ✗ it fails)", _table(grid(report)))
     for label, value in report.beside:

@@ -17,7 +17,7 @@ from scipy.special import ndtr, ndtri
 from dpassay.core.guarantee import GDP, ApproxDP, Guarantee, PureDP
 from dpassay.core.interval import Interval, outward
 from dpassay.core.numbers import as_written, middle
-from dpassay.errors import DpassayError, harmless
+from dpassay.errors import DpassayError, escape_control_chars
 from dpassay.evidence.sampled import SampledWitness
 from dpassay.evidence.word_witness import WordWitness
 from dpassay.exact.pld.loss_masses import loss_masses
@@ -174,4 +174,4 @@ def _card(kind: str, title: str, said: str, plot: Markup | None, rows: Rows) -> 
 
 
 def _text(value: object) -> Markup:
-    return escape(harmless(str(value)))
+    return escape(escape_control_chars(str(value)))

@@ -24,7 +24,7 @@ from dpassay.claims.registry import REGISTRY
 from dpassay.core.guarantee import GDP, ZCDP, ApproxDP, Guarantee, MetricDP, PureDP, RenyiDP
 from dpassay.core.interval import outward
 from dpassay.core.numbers import as_written, middle
-from dpassay.errors import harmless
+from dpassay.errors import escape_control_chars
 from dpassay.evidence.sampled import SampledWitness
 from dpassay.evidence.verdict import Verdict
 from dpassay.evidence.word_witness import WordWitness
@@ -44,7 +44,7 @@ from dpassay.trace.result import TraceResult
 
 if TYPE_CHECKING:
     from dpassay.scan.findings import Scan
-    from dpassay.text.measurements import Row
+    from dpassay.text.measurements import MeasuredRow
 
 FORMULA = (
     "This verdict applies to the formula in exact arithmetic. A program that computes it in floating point, or "
@@ -75,7 +75,7 @@ def _templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: value if isinstance(value, Markup) else harmless(str(value)),
+        finalize=lambda value: value if isinstance(value, Markup) else escape_control_chars(str(value)),
     )
     made.filters["sentence"] = sentence
     return made
@@ -240,7 +240,7 @@ def figures_page(figures: Sequence[tuple[dict[str, Any], str]], command: str) ->
     return _page("figures.html", "dpassay reproduce", command, figures=shown)
 
 
-def utility_page(rows: Sequence["Row"], about: Sequence[tuple[str, str]], command: str) -> str:
+def utility_page(rows: Sequence["MeasuredRow"], about: Sequence[tuple[str, str]], command: str) -> str:
     """The page of a comparison of rewriters: the table, the figure, and examples."""
     from dpassay.report.utility import page_values
 
@@ -343,7 +343,7 @@ def _axis(verdict: Verdict) -> Markup:
 
 
 def _facts(verdict: Verdict) -> Iterator[tuple[str, str]]:
-    yield "mechanism", Markup("<code>{}</code>").format(harmless(verdict.subject))
+    yield "mechanism", Markup("<code>{}</code>").format(escape_control_chars(verdict.subject))
     yield "claimed", typeset(str(verdict.guarantee))
     yield "between", typeset(str(verdict.neighbours))
     at = f" at δ = {verdict.guarantee.delta:g}" if verdict.guarantee.delta else verdict.guarantee.unit

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dpassay.scan.reading.arithmetic import is_noise
 from dpassay.scan.reading.calls import function_of
-from dpassay.scan.reading.index import Class, Function, Index, Module, dotted
+from dpassay.scan.reading.index import Class, FunctionSource, Index, Module, dotted
 from dpassay.scan.reading.names import role_of
 from dpassay.scan.reading.terms import Term
 from dpassay.scan.reading.values import (
@@ -50,7 +50,7 @@ class Expressions:
 
     index: Index
     log: Log
-    chain: tuple[Function, ...]
+    chain: tuple[FunctionSource, ...]
     steps: int
 
     def value(self, node: ast.expr, frame: Frame) -> Value:
@@ -139,7 +139,7 @@ class Expressions:
 
     def call_own(
         self,
-        function: Function,
+        function: FunctionSource,
         args: list[Value],
         words: dict[str, Value],
         attributes: dict[str, Value] | None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpassay.scan.reading.calls import function_of
 from dpassay.scan.reading.expressions import Expressions, module_frame
-from dpassay.scan.reading.index import Class, Function, Module, dotted
+from dpassay.scan.reading.index import Class, FunctionSource, Module, dotted
 from dpassay.scan.reading.libraries import CALIBRATED, GENERATORS, GLOBAL_SEEDS, IN_PLACE, Draw, drawn, drawn_by
 from dpassay.scan.reading.names import is_generator
 from dpassay.scan.reading.values import (
@@ -33,9 +33,9 @@ from dpassay.scan.reading.values import (
     SHAPES,
     STAT,
     Clipped,
-    Drawn,
-    Place,
-    Seeded,
+    DrawnValue,
+    SeededValue,
+    SourceLine,
     Value,
     combined,
     joined,
@@ -54,15 +54,15 @@ MOST_OF_OTHERS = 14  # the same where it draws nothing
 class Following(Expressions):
     """The part of a walk that follows calls."""
 
-    outer: Place | None
-    here: Place
+    outer: SourceLine | None
+    here: SourceLine
 
     # ------------------------------------------------------------------ calls
 
     def of_call(self, node: ast.Call, frame: Frame) -> Value:
         """A call: of something in the package, of a library, or of a method."""
         if len(self.chain) == 1:
-            self.here = Place(frame.module.file, node.lineno)
+            self.here = SourceLine(frame.module.file, node.lineno)
         args = [self.value(one, frame) for one in node.args]
         words = {one.arg: self.value(one.value, frame) for one in node.keywords if one.arg is not None}
         if isinstance(node.func, ast.Attribute):
@@ -73,10 +73,10 @@ class Following(Expressions):
     def called(self, callee: Value, node: ast.Call, args: list[Value], words: dict[str, Value], frame: Frame) -> Value:
         """A call of what a value refers to."""
         refers = callee.refers
-        if isinstance(refers, tuple) and len(refers) == 2 and isinstance(refers[0], Function):
+        if isinstance(refers, tuple) and len(refers) == 2 and isinstance(refers[0], FunctionSource):
             outer = refers[1]
             return self.call_own(refers[0], args, words, outer.attributes, outer.owner, outer.names)
-        if isinstance(refers, Function):
+        if isinstance(refers, FunctionSource):
             return self.call_own(refers, args, words, None, None)
         if isinstance(refers, Class):
             return self.construct(refers, args, words)
@@ -164,7 +164,7 @@ class Following(Expressions):
             return args[0].marked(ARRAY, without=SHAPES)
         if name in GLOBAL_SEEDS:
             seed = args[0] if args else words.get("seed", NOTHING)
-            self.log.seeds.append(Seeded(self.where(node, frame), name, seed, True))  # type: ignore[attr-defined]
+            self.log.seeds.append(SeededValue(self.where(node, frame), name, seed, True))  # type: ignore[attr-defined]
             return NOTHING
         if name in GENERATORS:
             return self.generator(name, node, args, words, frame)
@@ -199,19 +199,19 @@ class Following(Expressions):
         seed = args[0] if args else words.get("seed", NOTHING)
         if GENERATOR in seed.marks:
             return seed
-        place = Place(frame.module.file, node.lineno)
+        place = SourceLine(frame.module.file, node.lineno)
         if not name.startswith("secrets") and not name.endswith("SystemRandom") and (args or words):
-            self.log.seeds.append(Seeded(self.where(node, frame), name, seed, False))  # type: ignore[attr-defined]
+            self.log.seeds.append(SeededValue(self.where(node, frame), name, seed, False))  # type: ignore[attr-defined]
         return Value(
             seed.terms, seed.marks | {GENERATOR}, leaves=seed.leaves, place=place, refers=seed.refers, text=name
         )
 
     def reseeded(self, node: ast.Call, func: ast.Attribute, base: Value, seed: Value, frame: Frame) -> Value:
         """generator.manual_seed(seed), which gives the generator back."""
-        place = Place(frame.module.file, node.lineno)
+        place = SourceLine(frame.module.file, node.lineno)
         made = replace(base, terms=seed.terms, marks=seed.marks | {GENERATOR}, place=place, refers=seed.refers)
         made = replace(made, leaves=seed.leaves)
-        self.log.seeds.append(Seeded(self.where(node, frame), base.text, seed, False))  # type: ignore[attr-defined]
+        self.log.seeds.append(SeededValue(self.where(node, frame), base.text, seed, False))  # type: ignore[attr-defined]
         holder = func.value
         if isinstance(holder, ast.Name) and holder.id in frame.names:
             frame.names[holder.id] = made
@@ -267,7 +267,7 @@ class Following(Expressions):
         shape = _shape(how, args, words, scale, centre, into)
         where = self.where(node, frame)  # type: ignore[attr-defined]
         text = ast.unparse(node)[:120]
-        event = Drawn(len(self.log.draws), where, how.law, library, scale, centre, shape, generator, text)
+        event = DrawnValue(len(self.log.draws), where, how.law, library, scale, centre, shape, generator, text)
         self.log.draws.append(event)
         marks = {NOISE, *DRAWN_SHAPES.get(shape, ())}
         if "multivariate" in library:
@@ -316,7 +316,7 @@ class Following(Expressions):
 
     def call_own(
         self,
-        function: Function,
+        function: FunctionSource,
         args: list[Value],
         words: dict[str, Value],
         attributes: dict[str, Value] | None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from dpassay.scan.reading.index import Class, Function, Module
+from dpassay.scan.reading.index import Class, FunctionSource, Module
 from dpassay.scan.reading.values import ARRAY, NOTHING, SCALAR, Value, joined
 
 ARRAY_WORDS = ("ndarray", "array", "tensor", "series", "dataframe", "list", "sequence", "iterable", "arraylike")
@@ -16,7 +16,7 @@ NUMBER_WORDS = ("float", "int", "bool")
 class Frame:
     """The names of one call."""
 
-    function: Function | None
+    function: FunctionSource | None
     module: Module
     names: dict[str, Value]
     attributes: dict[str, Value] | None = None  # of self

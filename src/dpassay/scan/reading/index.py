@@ -23,7 +23,7 @@ class Module:
     text: str
     is_package: bool = False
     imports: dict[str, str] = field(default_factory=dict)
-    functions: dict[str, Function] = field(default_factory=dict)
+    functions: dict[str, FunctionSource] = field(default_factory=dict)
     classes: dict[str, Class] = field(default_factory=dict)
     constants: dict[str, ast.expr] = field(default_factory=dict)
 
@@ -44,7 +44,7 @@ class Module:
 
 
 @dataclass(eq=False)
-class Function:
+class FunctionSource:
     """A function or method of the package."""
 
     name: str
@@ -115,7 +115,7 @@ class Class:
     name: str
     node: ast.ClassDef
     module: Module
-    methods: dict[str, Function] = field(default_factory=dict)
+    methods: dict[str, FunctionSource] = field(default_factory=dict)
     fields: dict[str, ast.expr | None] = field(default_factory=dict)  # class attributes with their values
 
     @cached_property
@@ -178,17 +178,17 @@ class Index:
                 left.append(one)
         return known
 
-    def functions(self) -> Iterator[Function]:
+    def functions(self) -> Iterator[FunctionSource]:
         """All functions and methods, in the order of files and lines."""
         for module in self.modules:
             yield from module.functions.values()
             for one in module.classes.values():
                 yield from one.methods.values()
 
-    def resolve(self, module: Module, name: str, depth: int = 0) -> Function | Class | Module | ast.expr | str:
+    def resolve(self, module: Module, name: str, depth: int = 0) -> FunctionSource | Class | Module | ast.expr | str:
         """What a dotted name in a module refers to: something of the package, or the full name of a library's."""
         head, _, rest = name.partition(".")
-        found: Function | Class | Module | ast.expr | str
+        found: FunctionSource | Class | Module | ast.expr | str
         if head in module.functions:
             found = module.functions[head]
         elif head in module.classes:
@@ -203,7 +203,7 @@ class Index:
             found = self._member(found, part, depth)
         return found
 
-    def _imported(self, full: str, depth: int) -> Function | Class | Module | ast.expr | str:
+    def _imported(self, full: str, depth: int) -> FunctionSource | Class | Module | ast.expr | str:
         if full in self.by_name:
             return self.by_name[full]
         base, _, last = full.rpartition(".")
@@ -212,8 +212,8 @@ class Index:
         return canonical(full)
 
     def _member(
-        self, of: Function | Class | Module | ast.expr | str, name: str, depth: int
-    ) -> Function | Class | Module | ast.expr | str:
+        self, of: FunctionSource | Class | Module | ast.expr | str, name: str, depth: int
+    ) -> FunctionSource | Class | Module | ast.expr | str:
         if isinstance(of, Module):
             if f"{of.name}.{name}" in self.by_name and name not in of.functions and name not in of.classes:
                 return self.by_name[f"{of.name}.{name}"]
@@ -234,7 +234,7 @@ class Index:
                     left.append(found)
         return line
 
-    def method(self, one: Class, name: str) -> Function | None:
+    def method(self, one: Class, name: str) -> FunctionSource | None:
         """A method, or the one that is inherited."""
         return next((each.methods[name] for each in self.lineage(one) if name in each.methods), None)
 
@@ -249,7 +249,7 @@ def _fill(module: Module) -> None:
         elif isinstance(node, ast.ImportFrom):
             _import_from(module, node)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            module.functions[node.name] = Function(node.name, node, module)
+            module.functions[node.name] = FunctionSource(node.name, node, module)
         elif isinstance(node, ast.ClassDef):
             module.classes[node.name] = _class(node, module)
         elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
@@ -291,7 +291,7 @@ def _class(node: ast.ClassDef, module: Module) -> Class:
     made = Class(node.name, node, module)
     for one in node.body:
         if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
-            made.methods.setdefault(one.name, Function(one.name, one, module, made))
+            made.methods.setdefault(one.name, FunctionSource(one.name, one, module, made))
         elif isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
             made.fields[one.target.id] = one.value
         elif isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name):

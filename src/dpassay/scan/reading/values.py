@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dpassay.scan.reading.index import Function
+from dpassay.scan.reading.index import FunctionSource
 from dpassay.scan.reading.terms import Term, named, number
 
 # Marks of a value.
@@ -40,7 +40,7 @@ MOST_TERMS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourceLine:
     """A line of a file."""
 
     file: str
@@ -57,7 +57,7 @@ class Value:
     leaves: frozenset[str] = frozenset()
     law: str = ""
     scale_marks: frozenset[str] = frozenset()
-    place: Place | None = None
+    place: SourceLine | None = None
     items: tuple[Value, ...] | None = None
     refers: Any = None
     text: str = ""
@@ -158,14 +158,14 @@ class Loop:
 class Where:
     """The circumstances of an event: its line, the functions it is in, branches, loops, conditions."""
 
-    place: Place
-    chain: tuple[Function, ...]
+    place: SourceLine
+    chain: tuple[FunctionSource, ...]
     branches: tuple[tuple[int, int], ...] = ()
     loops: tuple[Loop, ...] = ()
     conditions: tuple[Value, ...] = ()
     handler: bool = False
     warned: bool = False
-    outer: Place = Place("", 0)
+    outer: SourceLine = SourceLine("", 0)
 
     def excludes(self, other: Where) -> bool:
         """Whether the two can never happen in the same run."""
@@ -174,7 +174,7 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnValue:
     """A call that draws random numbers."""
 
     number: int
@@ -209,7 +209,7 @@ class Clipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Seeded:
+class SeededValue:
     """A seed given to a generator or to a library's global state."""
 
     where: Where
@@ -249,11 +249,11 @@ class Set:
 class Log:
     """All that was seen in one function and what it calls."""
 
-    function: Function
-    draws: list[Drawn] = field(default_factory=list)
+    function: FunctionSource
+    draws: list[DrawnValue] = field(default_factory=list)
     uses: list[Used] = field(default_factory=list)
     clips: list[Clipped] = field(default_factory=list)
-    seeds: list[Seeded] = field(default_factory=list)
+    seeds: list[SeededValue] = field(default_factory=list)
     returns: list[Returned] = field(default_factory=list)
     mixed: list[Mixed] = field(default_factory=list)
     sets: list[Set] = field(default_factory=list)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from dpassay.scan.reading.arithmetic import is_noise, operated
 from dpassay.scan.reading.following import Following
 from dpassay.scan.reading.frames import Frame, is_plain, loaded, merged, returns, shape_of, tiny, warns
-from dpassay.scan.reading.index import Class, Function, Index, Module, dotted
+from dpassay.scan.reading.index import Class, FunctionSource, Index, Module, dotted
 from dpassay.scan.reading.names import is_configuration, is_data, role_of
 from dpassay.scan.reading.values import (
     CONSTANT,
@@ -27,9 +27,9 @@ from dpassay.scan.reading.values import (
     Log,
     Loop,
     Mixed,
-    Place,
     Returned,
     Set,
+    SourceLine,
     Used,
     Value,
     Where,
@@ -44,17 +44,17 @@ DEEPEST = 4
 class Walk(Following):
     """The reading of one function: `log` fills with what is seen."""
 
-    def __init__(self, index: Index, function: Function) -> None:
+    def __init__(self, index: Index, function: FunctionSource) -> None:
         self.index = index
         self.log = Log(function)
         self.steps = 0
-        self.chain: tuple[Function, ...] = ()
+        self.chain: tuple[FunctionSource, ...] = ()
         self.branches: tuple[tuple[int, int], ...] = ()
         self.loops: tuple[Loop, ...] = ()
         self.conditions: tuple[Value, ...] = ()
         self.handler = self.warned = False
-        self.outer: Place | None = None  # the line of the function itself from which others are called
-        self.here = Place(function.module.file, function.node.lineno)
+        self.outer: SourceLine | None = None  # the line of the function itself from which others are called
+        self.here = SourceLine(function.module.file, function.node.lineno)
         self.ended = False  # the block has returned or raised
 
     def read(self) -> Log:
@@ -68,7 +68,7 @@ class Walk(Following):
         self.run(function, given, attributes, function.owner)
         return self.log
 
-    def parameter(self, arg: ast.arg, default: ast.expr | None, function: Function) -> Value:
+    def parameter(self, arg: ast.arg, default: ast.expr | None, function: FunctionSource) -> Value:
         """What is known of a parameter by its name, annotation and default."""
         name = arg.arg
         if name in ("self", "cls"):
@@ -133,7 +133,11 @@ class Walk(Following):
     # ------------------------------------------------------------------ functions
 
     def run(
-        self, function: Function, given: dict[str, Value], attributes: dict[str, Value] | None, owner: Class | None
+        self,
+        function: FunctionSource,
+        given: dict[str, Value],
+        attributes: dict[str, Value] | None,
+        owner: Class | None,
     ) -> Value:
         """Read a function's body with what its parameters hold, and give what it returns."""
         frame = Frame(function, function.module, dict(given), attributes, owner)
@@ -145,7 +149,7 @@ class Walk(Following):
 
     def where(self, node: ast.AST, frame: Frame) -> Where:
         """The circumstances of what a node does."""
-        place = Place(frame.module.file, getattr(node, "lineno", 1))
+        place = SourceLine(frame.module.file, getattr(node, "lineno", 1))
         outer = self.outer or place
         return Where(place, self.chain, self.branches, self.loops, self.conditions, self.handler, self.warned, outer)
 
@@ -222,7 +226,7 @@ class Walk(Following):
     def known_as(self, name: str, value: Value, node: ast.stmt, frame: Frame) -> Value:
         """A value under a name: where nothing was read, the name says what it is."""
         role = role_of(name)
-        place = Place(frame.module.file, node.lineno)
+        place = SourceLine(frame.module.file, node.lineno)
         if not value.terms and role and not is_noise(value) and value.items is None and value.refers is None:
             value = replace(value, terms=of_role(role, name).terms, leaves=value.leaves | {name})
         return replace(value, place=value.place if value.place and value.constant is None else place)
@@ -347,7 +351,7 @@ class Walk(Following):
 
     def on_functiondef(self, node: ast.FunctionDef, frame: Frame) -> None:
         """A function inside a function: called later, with the names around it."""
-        frame.names[node.name] = Value(refers=(Function(node.name, node, frame.module), frame))
+        frame.names[node.name] = Value(refers=(FunctionSource(node.name, node, frame.module), frame))
 
     on_asyncfunctiondef = on_functiondef
 
@@ -356,7 +360,7 @@ class Walk(Following):
     def operation(self, op: ast.operator, a: Value, b: Value, node: ast.AST, frame: Frame) -> Value:
         """A binary operation, with what it means for noise."""
         made, happened = operated(op, a, b)
-        made = replace(made, place=Place(frame.module.file, getattr(node, "lineno", 1)))
+        made = replace(made, place=SourceLine(frame.module.file, getattr(node, "lineno", 1)))
         if happened == "use":
             noise, other = (a, b) if is_noise(a) else (b, a)
             event = Used(self.where(node, frame), noise, other, made)

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from dpassay.scan.findings import Finding, Severity
-from dpassay.scan.reading.index import Function, Index
+from dpassay.scan.findings import ScanFinding, Severity
+from dpassay.scan.reading.index import FunctionSource, Index
 from dpassay.scan.reading.names import role_of
-from dpassay.scan.reading.values import NOISY, RAW, Drawn, Log, Place, Used
+from dpassay.scan.reading.values import NOISY, RAW, DrawnValue, Log, SourceLine, Used
 
 PRIVATE_ROLES = {"epsilon", "sensitivity", "multiplier"}
 NOISES = {
@@ -39,10 +39,10 @@ class Context:
 
     index: Index
     log: Log
-    found: list[Finding] = field(default_factory=list)
+    found: list[ScanFinding] = field(default_factory=list)
 
     @property
-    def function(self) -> Function:
+    def function(self) -> FunctionSource:
         """The function that was read."""
         return self.log.function
 
@@ -78,7 +78,7 @@ class Context:
         return MEASURING.search(self.function.name) is not None
 
     @cached_property
-    def noises(self) -> list[Drawn]:
+    def noises(self) -> list[DrawnValue]:
         """Draws of noise, or of choices where the function has ε."""
         return [one for one in self.log.draws if one.law in NOISES or one.law in ("uniform", "choice", "geometric")]
 
@@ -99,26 +99,26 @@ class Context:
         parts = [part for one in values for part in (one, *(one.items or ()))]
         return any(one.has(NOISY, "noise") or one.draws for one in parts)
 
-    def report(self, rule: str, severity: Severity, place: Place, message: str, warned: bool = False) -> None:
+    def report(self, rule: str, severity: Severity, place: SourceLine, message: str, warned: bool = False) -> None:
         """Keep a finding; where the code itself warns about it, it is information."""
         kept: Severity = "information" if warned else severity
         code = self.line(place)
-        self.found.append(Finding(rule, kept, place, self.named(place), message, code))
+        self.found.append(ScanFinding(rule, kept, place, self.named(place), message, code))
 
-    def line(self, place: Place) -> str:
+    def line(self, place: SourceLine) -> str:
         """The text of a line."""
         module = next((one for one in self.index.modules if one.file == place.file), None)
         lines = module.lines if module is not None else []
         return lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""
 
-    def at(self, place: Place) -> tuple[Function, ...]:
+    def at(self, place: SourceLine) -> tuple[FunctionSource, ...]:
         """The function of the package that holds a line."""
         module = next((one for one in self.index.modules if one.file == place.file), None)
         methods = (one for each in module.classes.values() for one in each.methods.values()) if module else ()
         functions = (*module.functions.values(), *methods) if module else ()
         return tuple(one for one in functions if one.node.lineno <= place.line <= (one.node.end_lineno or 0))
 
-    def named(self, place: Place) -> str:
+    def named(self, place: SourceLine) -> str:
         """The function that a place is in: this one, or one that it calls."""
         for one in (self.function, *(f for use in self.log.uses for f in use.where.chain)):
             node = one.node
@@ -126,7 +126,7 @@ class Context:
                 return one.qualified
         return self.function.qualified
 
-    def guarded(self, chain: tuple[Function, ...], role: str, bound: float) -> bool:
+    def guarded(self, chain: tuple[FunctionSource, ...], role: str, bound: float) -> bool:
         """Whether a quantity is compared with a number in these functions or their classes."""
         scopes: list[ast.AST] = []
         for one in dict.fromkeys((self.function, *chain)):

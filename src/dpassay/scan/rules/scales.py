@@ -20,7 +20,7 @@ from dpassay.scan.reading.values import (
     SCALAR,
     STAT,
     SUM,
-    Place,
+    SourceLine,
     Used,
     Value,
 )
@@ -54,7 +54,7 @@ def check_scales(context: Context) -> None:
     uniform(context)
 
 
-def _at(use: Used) -> Place:
+def _at(use: Used) -> SourceLine:
     """The line that made the scale, or else the one that uses it."""
     return use.noise.place or use.where.place
 
@@ -154,7 +154,7 @@ def classic_gaussian(context: Context, scale: Value, chain: tuple[object, ...]) 
     """sqrt(2 ln(1.25/δ))·Δ/ε for every ε, although its proof needs ε < 1."""
     if not scale.terms or not all(_is_classic(one) for one in scale.terms):
         return
-    place = scale.place or Place(context.function.module.file, context.function.node.lineno)
+    place = scale.place or SourceLine(context.function.module.file, context.function.node.lineno)
     functions = (*(one for one in chain if hasattr(one, "node")), *context.at(place))
     if context.guarded(functions, "epsilon", 1.0):  # type: ignore[arg-type]
         return

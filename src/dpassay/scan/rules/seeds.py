@@ -6,7 +6,7 @@ import ast
 
 from dpassay.scan.reading.index import Module, dotted
 from dpassay.scan.reading.libraries import GLOBAL_SEEDS
-from dpassay.scan.reading.values import CONSTANT, DEFAULT, GENERATOR, RAW, SIZE, Drawn, Place, Value
+from dpassay.scan.reading.values import CONSTANT, DEFAULT, GENERATOR, RAW, SIZE, DrawnValue, SourceLine, Value
 from dpassay.scan.rules.context import NOISES, Context
 
 FAMILIES = {"numpy": "numpy", "random": "random", "torch": "torch", "tensorflow": "tensorflow"}
@@ -30,7 +30,7 @@ def check_seeds(context: Context) -> None:
     _drawn_once(context)
 
 
-def _protecting(context: Context) -> list[Drawn]:
+def _protecting(context: Context) -> list[DrawnValue]:
     """The draws that are meant to protect."""
     used = {number for use in context.uses() for number in use.noise.draws}
     chosen = context.private and ("epsilon" in context.roles or context.claim)
@@ -42,7 +42,7 @@ def _protecting(context: Context) -> list[Drawn]:
     ]
 
 
-def _seeded(context: Context, seed: Value, place: Place, everywhere: bool = False) -> None:
+def _seeded(context: Context, seed: Value, place: SourceLine, everywhere: bool = False) -> None:
     text = "the global generator" if everywhere else "the generator of the noise"
     default = seed.refers if isinstance(seed.refers, tuple) and seed.refers[:1] == ("default",) else None
     if seed.has(RAW, SIZE) and not seed.has(CONSTANT):
@@ -96,7 +96,7 @@ def check_module_seeds(module: Module, context: Context) -> None:
             fixed = isinstance(node.value.args[0], ast.Constant) or _is_constant(module, node.value.args[0])
             if drawn and fixed:
                 said = "The module seeds the global generator with a constant when it is imported: its noise is known."
-                context.report("seed-fixed", "refuted", Place(module.file, node.lineno), said)
+                context.report("seed-fixed", "refuted", SourceLine(module.file, node.lineno), said)
 
 
 def _is_constant(module: Module, node: ast.expr) -> bool:

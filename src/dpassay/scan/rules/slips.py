@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import re
 
-from dpassay.scan.reading.index import Function, dotted
+from dpassay.scan.reading.index import FunctionSource, dotted
 from dpassay.scan.reading.libraries import JAX
 from dpassay.scan.reading.names import role_of
-from dpassay.scan.reading.values import INPUT, RAW, Place
+from dpassay.scan.reading.values import INPUT, RAW, SourceLine
 from dpassay.scan.rules.context import Context, mentions
 
 NAN = {"nanmean", "nanvar", "nanstd", "nanmedian"}
@@ -43,7 +43,7 @@ def key_again(context: Context) -> None:
             name = context.index.resolve(context.function.module, dotted(one.func))
             if isinstance(name, str) and name in JAX and one.args[0].id not in made:
                 said = f"Every turn draws with the same key {one.args[0].id}: values of one shape get the same noise."
-                place = Place(context.function.module.file, one.lineno)
+                place = SourceLine(context.function.module.file, one.lineno)
                 context.report("shared-noise", "refuted", place, said)
                 return
 
@@ -70,7 +70,7 @@ def half_exponent(context: Context) -> None:
             said = (
                 "The weights are e^(ε·u/Δ): unless no utility falls when another rises, the choice satisfies 2ε only."
             )
-            place = Place(context.function.module.file, one.lineno)
+            place = SourceLine(context.function.module.file, one.lineno)
             context.report("scale-shrunk", "suspicious", place, said)
 
 
@@ -96,7 +96,7 @@ def words_counted(context: Context) -> None:
                 "ε is divided by the number of words of the input, and the output has as many: "
                 "for texts of any length the claim covers no two that differ in it."
             )
-            place = Place(context.function.module.file, one.lineno)
+            place = SourceLine(context.function.module.file, one.lineno)
             context.report("input-shapes-output", "suspicious", place, said)
             return
 
@@ -115,7 +115,7 @@ def nan_counted(context: Context) -> None:
                 said = (
                     "NaN are left out of the statistic, but counted in the number that its sensitivity is divided by."
                 )
-                place = Place(context.function.module.file, given.lineno)
+                place = SourceLine(context.function.module.file, given.lineno)
                 context.report("nan-counted", "suspicious", place, said)
                 return
 
@@ -144,7 +144,7 @@ def fixed_place(context: Context) -> None:
         if isinstance(target.slice, ast.Slice) and drawn and dotted(target.value) in first:
             said = "The true value is always at the first place, so the order of the output shows it."
             line = first[dotted(target.value)].lineno
-            context.report("fixed-place", "suspicious", Place(context.function.module.file, line), said)
+            context.report("fixed-place", "suspicious", SourceLine(context.function.module.file, line), said)
 
 
 def swapped(context: Context) -> None:
@@ -168,13 +168,13 @@ def swapped(context: Context) -> None:
                 if crossed:
                     said = f"{names[0]} and {names[1]} are unpacked in one order and returned in the other."
                     context.report(
-                        "results-swapped", "suspicious", Place(context.function.module.file, one.lineno), said
+                        "results-swapped", "suspicious", SourceLine(context.function.module.file, one.lineno), said
                     )
 
 
-def _callee(call: ast.Call, context: Context) -> Function | None:
+def _callee(call: ast.Call, context: Context) -> FunctionSource | None:
     name = dotted(call.func)
     if name.startswith("self.") and context.function.owner is not None:
         return context.index.method(context.function.owner, name[5:])
     found = context.index.resolve(context.function.module, name) if name else None
-    return found if isinstance(found, Function) else None
+    return found if isinstance(found, FunctionSource) else None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from dpassay.scan.reading.index import dotted
 from dpassay.scan.reading.names import role_of
-from dpassay.scan.reading.values import Place
+from dpassay.scan.reading.values import SourceLine
 from dpassay.scan.rules.context import Context, mentions
 
 ACCOUNTS = re.compile(
@@ -39,7 +39,7 @@ def check_syntax(context: Context) -> None:
         *selection(context),
         *sampling(context),
     ]:
-        context.report(rule, severity, Place(file, line), said)  # type: ignore[arg-type]
+        context.report(rule, severity, SourceLine(file, line), said)  # type: ignore[arg-type]
 
 
 Found = Iterator[tuple[str, str, int, str]]

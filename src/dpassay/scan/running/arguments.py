@@ -6,7 +6,7 @@ import ast
 import re
 from dataclasses import dataclass
 
-from dpassay.scan.reading.index import Class, Function, Index
+from dpassay.scan.reading.index import Class, FunctionSource, Index
 from dpassay.scan.reading.names import is_configuration, is_data, is_generator, role_of
 
 # Not 1: a scale of ε for 1/ε, or without a sensitivity, would be right by chance. Below 1: the classic formula holds.
@@ -55,7 +55,7 @@ DIAGONAL = Form("array", "np.array(x, dtype=float)", [0.5] * 16, [-0.5] * 16)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ArgumentCall:
     """How a mechanism is called: the text of the call with `x` for the data, the forms to try, and what is claimed."""
 
     imports: str
@@ -66,7 +66,7 @@ class Call:
     exact: bool  # whether the pair is certainly covered by the claim at ε; otherwise at 2ε, as for a replaced record
 
 
-def call_of(index: Index, function: Function) -> Call | str:
+def call_of(index: Index, function: FunctionSource) -> ArgumentCall | str:
     """How to call a function or method, or why that is not known."""
     owner = function.owner
     if function.name.startswith("__") and function.name != "__call__":
@@ -100,23 +100,23 @@ def call_of(index: Index, function: Function) -> Call | str:
         return "its ε is multiplied by a distance between texts, which is not known"
     delta = 0.0 if "delta" not in roles else DELTA if exact else TWO_STEPS
     text = f"from {function.module.name} import {imported}"
-    return Call(text, setup, f"{target}({', '.join(words)})", forms, delta, exact)
+    return ArgumentCall(text, setup, f"{target}({', '.join(words)})", forms, delta, exact)
 
 
-def _is_metric(function: Function) -> bool:
+def _is_metric(function: FunctionSource) -> bool:
     """Whether the claim is that of metric DP, by its documentation or by noise whose length is a gamma number."""
     said = f"{function.documentation} {function.module.claim}".lower()
     return re.search(r"\bmetric|distance|d_?χ|d_?chi|mldp", said) is not None or "gamma(" in function.text
 
 
-def _built(owner: Class, constructor: Function | None) -> str | None:
+def _built(owner: Class, constructor: FunctionSource | None) -> str | None:
     if constructor is None:
         return None if owner.fields else f"{owner.name}()"
     made = _arguments(constructor, data=False)
     return None if isinstance(made, str) else f"{owner.name}({', '.join(made[0])})"
 
 
-def _arguments(function: Function, data: bool) -> tuple[list[str], ast.arg | None] | str:
+def _arguments(function: FunctionSource, data: bool) -> tuple[list[str], ast.arg | None] | str:
     """The arguments of a call as text, and the parameter that holds the data."""
     words: list[str] = []
     datum: ast.arg | None = None

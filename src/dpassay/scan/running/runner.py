@@ -16,9 +16,9 @@ from dpassay.audit.remote.programs import Program
 from dpassay.audit.runner import audit
 from dpassay.core.files import write_whole
 from dpassay.errors import DpassayError
-from dpassay.scan.findings import Mechanism, Scan, in_order
-from dpassay.scan.reading.index import Function, Index
-from dpassay.scan.running.arguments import DIAGONAL, EPSILON, TWO_STEPS, Call, Form, call_of
+from dpassay.scan.findings import FoundMechanism, Scan, in_order
+from dpassay.scan.reading.index import FunctionSource, Index
+from dpassay.scan.running.arguments import DIAGONAL, EPSILON, TWO_STEPS, ArgumentCall, Form, call_of
 from dpassay.scan.running.programs import subject, works, write_program
 
 ALPHA = 0.001  # for all mechanisms of one scan together
@@ -42,7 +42,7 @@ def run_mechanisms(
     folder.mkdir(parents=True, exist_ok=True)
     known = _read(folder / OUTCOMES)
     functions = {(one.module.name, one.qualified): one for one in index.functions()}
-    ran: list[Mechanism] = []
+    ran: list[FoundMechanism] = []
     interrupted = False
     for number, mechanism in enumerate(scan.mechanisms):
         function = functions.get((mechanism.module, mechanism.name))
@@ -63,7 +63,7 @@ def run_mechanisms(
     return replace(scan, mechanisms=in_order(ran), interrupted=scan.interrupted or interrupted)
 
 
-def _key(mechanism: Mechanism, function: Function) -> str:
+def _key(mechanism: FoundMechanism, function: FunctionSource) -> str:
     digest = hashlib.sha256(function.text.encode()).hexdigest()[:12]
     return f"{mechanism.module}:{mechanism.name}:{digest}"
 
@@ -78,12 +78,12 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
 
 def run_one(
     index: Index,
-    function: Function,
+    function: FunctionSource,
     folder: Path,
     root: Path | None,
     python: Sequence[str],
     alpha: float,
-    mechanism: Mechanism,
+    mechanism: FoundMechanism,
 ) -> dict[str, Any]:
     """One mechanism: its outcome, the ε shown, a reason, and the command that repeats it.
 
@@ -112,7 +112,7 @@ def _not_run(reason: str) -> dict[str, Any]:
 
 
 def _audited(
-    call: Call, form: Form, text: str, folder: Path, name: str, python: Sequence[str], alpha: float
+    call: ArgumentCall, form: Form, text: str, folder: Path, name: str, python: Sequence[str], alpha: float
 ) -> dict[str, Any]:
     """An audit of a subject that works."""
     path = write_program(text, folder, name)

@@ -21,7 +21,7 @@ from dpassay.errors import InputError
 from dpassay.text.corpora.hub import SETS, from_folder, from_hub
 from dpassay.text.corpora.iob import read_iob
 from dpassay.text.corpora.records import DELIMITERS, TABLES, entities_of, is_header, objects, rows
-from dpassay.text.corpora.utterance import ROLES, Place, Utterance, columns, made
+from dpassay.text.corpora.utterance import ROLES, FileLine, Utterance, columns, made
 
 SHIPPED = ("flights", "bookings")
 CONTROL = "dialects"  # a positive control, with its own words
@@ -72,7 +72,7 @@ def write_corpus(utterances: Sequence[Utterance], path: str | Path) -> None:
     path = Path(path)
     for number, utterance in enumerate(_checked(utterances, str(path)), 1):
         if not utterance.text.strip():
-            raise Place(str(path), number, "utterance").fail("the text is blank, and could not be read back")
+            raise FileLine(str(path), number, "utterance").fail("the text is blank, and could not be read back")
     try:
         write_pieces(path, pieces_of(utterances, path, any(u.user or u.entities for u in utterances)))
     except UnicodeEncodeError as error:
@@ -172,7 +172,7 @@ def _text_of(path: Path) -> str:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise Place(str(path), line).fail(
+        raise FileLine(str(path), line).fail(
             f"the byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8"
         ) from None
     if not text.strip():

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dpassay.errors import InputError
-from dpassay.text.corpora.utterance import COLUMNS, Place, Utterance, columns, made
+from dpassay.text.corpora.utterance import COLUMNS, FileLine, Utterance, columns, made
 
 HUB = "pip install 'dpassay[hub]'"
 FIRST_WITHOUT_SCRIPTS = 4  # earlier versions of `datasets` may run a script shipped with the data
@@ -106,7 +106,7 @@ def _rows(data: Any, source: str) -> list[Utterance]:
     found = []
     for number, row in enumerate(data.select_columns(list(named.values())), 1):
         fields = {role: _named(row[column], data.features[column]) for role, column in named.items()}
-        found.append(made(fields, Place(source, number, "row")))
+        found.append(made(fields, FileLine(source, number, "row")))
     return found
 
 

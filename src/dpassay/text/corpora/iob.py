@@ -3,15 +3,15 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from dpassay.text.corpora.utterance import Place, Utterance, made
+from dpassay.text.corpora.utterance import FileLine, Utterance, made
 
 
 def read_iob(text: str, source: str) -> Iterator[Utterance]:
     """A token and its tag per line with a blank line between utterances; or one utterance per line, from BOS to EOS."""
-    block: list[tuple[Place, str]] = []
+    block: list[tuple[FileLine, str]] = []
     label = ""
     for number, line in enumerate([*text.split("\n"), ""], 1):
-        place, line = Place(source, number), line.strip()
+        place, line = FileLine(source, number), line.strip()
         named = re.fullmatch(r"(?:#\s*)?(?:intent|label)\s*[:=]\s*(.*)", line, re.IGNORECASE)
         if line.startswith("BOS ") and "\t" in line:
             yield _one_line(line, place)
@@ -44,7 +44,7 @@ def tagged(words: Sequence[str], tags: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(" ".join(entity) for entity in found))
 
 
-def _one_line(line: str, place: Place) -> Utterance:
+def _one_line(line: str, place: FileLine) -> Utterance:
     left, _, right = line.partition("\t")
     words, tags = left.split(), right.split()
     if words[-1] != "EOS" or len(words) != len(tags):
@@ -53,7 +53,7 @@ def _one_line(line: str, place: Place) -> Utterance:
     return made({"text": " ".join(words[1:-1]), "label": tags[-1], "entities": entities}, place)
 
 
-def _of_block(block: list[tuple[Place, str]], label: str) -> Utterance:
+def _of_block(block: list[tuple[FileLine, str]], label: str) -> Utterance:
     """The tokens of some lines; a last line with a single word is the label."""
     rows = [(place, line.split()) for place, line in block]
     if len(rows) > 1 and len(rows[-1][1]) == 1 and not label:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dpassay.errors import InputError
-from dpassay.text.corpora.utterance import COLUMNS, ROLES, Place, columns, whose
+from dpassay.text.corpora.utterance import COLUMNS, ROLES, FileLine, columns, whose
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 TABLES = (*DELIMITERS, ".jsonl")
@@ -25,10 +25,10 @@ NAMES = {",": "commas", "\t": "tabs"}
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RecordRow:
     """The fields of a row, where it begins, and whether any of them was quoted."""
 
-    place: Place
+    place: FileLine
     fields: list[str]
     quoted: bool
     delimiter: str = ","
@@ -46,7 +46,7 @@ class Row:
         return fields
 
 
-def rows(lines: Iterable[str], source: str, delimiter: str = ",") -> Iterator[Row]:
+def rows(lines: Iterable[str], source: str, delimiter: str = ",") -> Iterator[RecordRow]:
     r"""The rows of a table, from lines without their line feeds; a quoted field may span several of them.
 
     >>> [row.fields for row in rows(["a,b", "", 'c,"d', 'e"'], "x.csv")]
@@ -55,29 +55,29 @@ def rows(lines: Iterable[str], source: str, delimiter: str = ",") -> Iterator[Ro
     numbered = enumerate(lines, 1)
     quote = re.compile(rf'(^|{delimiter})"')
     for number, line in numbered:
-        place = Place(source, number)
+        place = FileLine(source, number)
         if not line.strip():
             continue
         if not quote.search(line):
-            yield Row(place, line.removesuffix("\r").split(delimiter), False, delimiter)
+            yield RecordRow(place, line.removesuffix("\r").split(delimiter), False, delimiter)
             continue
         whole = chain([line + "\n"], (more + "\n" for _, more in numbered))
         try:
-            yield Row(place, next(csv.reader(whole, delimiter=delimiter, strict=True)), True, delimiter)
+            yield RecordRow(place, next(csv.reader(whole, delimiter=delimiter, strict=True)), True, delimiter)
         except csv.Error as error:
             raise place.fail(f"the quotes cannot be read ({error}); write a quote inside quotes twice") from None
 
 
-def objects(lines: Iterable[str], source: str) -> Iterator[tuple[Place, dict[str, Any]]]:
+def objects(lines: Iterable[str], source: str) -> Iterator[tuple[FileLine, dict[str, Any]]]:
     """The objects of JSON lines, with their places; blank lines are skipped."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        place = Place(source, number)
+        place = FileLine(source, number)
         yield place, object_of(line, place)
 
 
-def object_of(line: str, place: Place) -> dict[str, Any]:
+def object_of(line: str, place: FileLine) -> dict[str, Any]:
     """The object of one line."""
     try:
         found = json.loads(line)
@@ -88,10 +88,10 @@ def object_of(line: str, place: Place) -> dict[str, Any]:
     return found
 
 
-def entities_of(field: str, place: Place) -> list[Any]:
+def entities_of(field: str, place: FileLine) -> list[Any]:
     """The entities in one field of a table: separated by bars, or a JSON list.
 
-    >>> entities_of("rome|new york", Place("x.csv", 1)), entities_of('["a|b"]', Place("x.csv", 1))
+    >>> entities_of("rome|new york", FileLine("x.csv", 1)), entities_of('["a|b"]', FileLine("x.csv", 1))
     (['rome', 'new york'], ['a|b'])
     """
     if not field.startswith("["):
@@ -144,7 +144,7 @@ class AuthorLimit:
         return whose(str(author))
 
 
-class Lines:
+class RecordLines:
     """Plain lines, each of them a text."""
 
     unit = "lines"
@@ -271,7 +271,7 @@ class Table:
             if not line.strip():
                 continue
             try:
-                record = self._of_object(line, Place(self.source, number))
+                record = self._of_object(line, FileLine(self.source, number))
                 if self.authors is not None:
                     self.authors.of(record)
             except InputError:
@@ -281,7 +281,7 @@ class Table:
                 continue
             yield record
 
-    def _of_object(self, line: str, place: Place) -> "_Record":
+    def _of_object(self, line: str, place: FileLine) -> "_Record":
         found = object_of(line, place)
         name = self.column or columns(list(found)).get("text", "text")
         if name not in found:
@@ -316,7 +316,7 @@ class Table:
                     fields[i] = entities_of(fields[i], row.place)  # a list in the output
             yield _Record(row.place, names, fields, at)
 
-    def _text_column(self, row: Row) -> int | None:
+    def _text_column(self, row: RecordRow) -> int | None:
         """Where the texts are if this first row is a header; None if it is a record."""
         names = [field.strip() for field in row.fields]
         if self.column:
@@ -338,7 +338,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    place: Place
+    place: FileLine
     names: tuple[str, ...]
     fields: list[Any]
     at: int
@@ -376,6 +376,6 @@ def _decoded(stream: Iterable[bytes], source: str) -> Iterator[str]:
         try:
             yield (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).decode("utf-8").removesuffix("\n")
         except UnicodeDecodeError as error:
-            raise Place(source, number).fail(
+            raise FileLine(source, number).fail(
                 f"byte {error.start + 1} is not UTF-8; convert the file, for example with iconv"
             ) from None

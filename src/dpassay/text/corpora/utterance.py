@@ -42,7 +42,7 @@ def whose(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FileLine:
     """A line of a file, so that an error can name it."""
 
     source: str
@@ -64,7 +64,7 @@ def columns(names: Sequence[str], user: str = "") -> dict[str, str]:
     return {role: found[0] for role, found in fitting.items() if found}
 
 
-def made(fields: Mapping[str, Any], place: Place) -> Utterance:
+def made(fields: Mapping[str, Any], place: FileLine) -> Utterance:
     """An utterance from fields named as in `COLUMNS`; the entities are texts, or objects with a `text`."""
     found: dict[str, Any] = {}
     for name, value in fields.items():
@@ -78,7 +78,7 @@ def made(fields: Mapping[str, Any], place: Place) -> Utterance:
     return Utterance(**found)
 
 
-def _entities(value: Any, place: Place) -> tuple[str, ...]:
+def _entities(value: Any, place: FileLine) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list | tuple):
@@ -90,7 +90,7 @@ def _entities(value: Any, place: Place) -> tuple[str, ...]:
     return found
 
 
-def _text(value: Any, name: str, place: Place) -> str:
+def _text(value: Any, name: str, place: FileLine) -> str:
     if value is not None and (not isinstance(value, str | int) or isinstance(value, bool)):
         raise place.fail(f"the {name} must be text, got {value!r:.60}")
     text = "" if value is None else str(value)

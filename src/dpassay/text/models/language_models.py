@@ -67,7 +67,7 @@ class Card:
 
 
 @dataclass(frozen=True, eq=False)
-class LanguageModel:
+class PromptedModel:
     """A transformers network with its tokenizer, ready to run. For your own: `LanguageModel.of(network, tokenizer)`."""
 
     card: Card
@@ -75,11 +75,11 @@ class LanguageModel:
     tokenizer: Any
 
     @staticmethod
-    def of(network: Any, tokenizer: Any, name: str = "") -> LanguageModel:
+    def of(network: Any, tokenizer: Any, name: str = "") -> PromptedModel:
         """A model from a network and a tokenizer that are already loaded, or were just trained."""
         config = network.config
         named = name or str(getattr(config, "_name_or_path", "")) or type(network).__name__
-        return LanguageModel(_card(named, Path(named), config, type(network).__name__), network.eval(), tokenizer)
+        return PromptedModel(_card(named, Path(named), config, type(network).__name__), network.eval(), tokenizer)
 
     @property
     def device(self) -> Any:
@@ -114,7 +114,7 @@ class LanguageModel:
         return min(self.ends, default=0) if given is None else int(given)
 
 
-Source = str | LanguageModel
+Source = str | PromptedModel
 
 
 def card_of(source: Source) -> Card:
@@ -125,7 +125,7 @@ def card_of(source: Source) -> Card:
     ...
     dpassay.errors.InputError: there is no folder ./no/such/folder; give a model's folder, ...
     """
-    return source.card if isinstance(source, LanguageModel) else _card_of(source)
+    return source.card if isinstance(source, PromptedModel) else _card_of(source)
 
 
 @lru_cache(maxsize=64)
@@ -168,20 +168,20 @@ def _card(name: str, folder: Path, config: Any, network: str) -> Card:
     return Card(name, folder, kinds[0], size, width, positions)
 
 
-def load(source: Source, device: str = "cpu") -> LanguageModel:
+def load(source: Source, device: str = "cpu") -> PromptedModel:
     """A model with its weights; the same name gives the same one again."""
-    return source if isinstance(source, LanguageModel) else _load(source, device)
+    return source if isinstance(source, PromptedModel) else _load(source, device)
 
 
 @lru_cache(maxsize=2)
-def _load(name: str, device: str) -> LanguageModel:
+def _load(name: str, device: str) -> PromptedModel:
     import torch
 
     from dpassay.text.models.training import usable
 
     card, tokenizer = _card_of(name), _tokenizer(name)
     if card.gguf:
-        return LanguageModel(card, llama(card.folder / card.gguf).to(usable(device)), tokenizer)
+        return PromptedModel(card, llama(card.folder / card.gguf).to(usable(device)), tokenizer)
     loader = getattr(_transformers(), LOADERS[card.kind])
     given = {"dtype": torch.float32, "use_safetensors": True, "output_loading_info": True}
     network, about = _from_folder(card, loader, **given)
@@ -189,12 +189,12 @@ def _load(name: str, device: str) -> LanguageModel:
         raise InputError(
             f"{name} lacks weights of {type(network).__name__}, such as {min(about['missing_keys'])}: give another"
         )
-    return LanguageModel(card, network.to(usable(device)).eval(), tokenizer)
+    return PromptedModel(card, network.to(usable(device)).eval(), tokenizer)
 
 
 def tokenizer_of(source: Source) -> Any:
     """A model's tokenizer, without its weights."""
-    return source.tokenizer if isinstance(source, LanguageModel) else _tokenizer(source)
+    return source.tokenizer if isinstance(source, PromptedModel) else _tokenizer(source)
 
 
 @lru_cache(maxsize=8)

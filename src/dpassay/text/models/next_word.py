@@ -1,7 +1,7 @@
 """A small causal language model of a corpus, and others, as writers of texts like those of the corpus.
 
 An attacker who does not have the text under attack can write plausible ones: `train` fits an LSTM to the corpus, and
-`Prompted` shows lines of it to a transformers model. Both continue a beginning that is given.
+`PromptedWord` shows lines of it to a transformers model. Both continue a beginning that is given.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 
 from dpassay.audit.options import Progress
 from dpassay.errors import InputError
-from dpassay.text.models.words import END, LONGEST, PAD, SPECIAL, START, Vocabulary, tokenise
+from dpassay.text.models.words import END, LONGEST, PAD, SPECIAL, START, ModelVocabulary, tokenise
 
 STEPS, BATCH, RATE = 600, 64, 5e-3
 EMBEDDING, HIDDEN = 64, 128
@@ -55,7 +55,7 @@ class CorpusWriter:
     """A trained network with its vocabulary; words are drawn as often as it expects them."""
 
     network: NextWord
-    vocabulary: Vocabulary
+    vocabulary: ModelVocabulary
     loss: float  # per word, in the last steps of the training
     at_once: ClassVar[int] = AT_ONCE
 
@@ -89,7 +89,7 @@ def train(texts: Sequence[str], seed: int = 0, steps: int = STEPS, progress: Pro
     texts = [text for text in texts if tokenise(text)]
     if len(texts) < 2:
         raise InputError(f"a language model needs 2 texts or more to learn from, got {len(texts)}")
-    vocabulary = Vocabulary.of(texts)
+    vocabulary = ModelVocabulary.of(texts)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = NextWord(len(vocabulary))
@@ -112,7 +112,7 @@ def train(texts: Sequence[str], seed: int = 0, steps: int = STEPS, progress: Pro
 
 
 @dataclass(frozen=True, eq=False)
-class Prompted:
+class PromptedWord:
     """A causal transformers model that is shown lines of the corpus and writes another one."""
 
     model: Any
@@ -150,10 +150,10 @@ class Prompted:
         return " ".join(tokenise(f"{beginning} {line}"))
 
 
-def prompted(name: str, texts: Sequence[str]) -> Prompted:
+def prompted(name: str, texts: Sequence[str]) -> PromptedWord:
     """A transformers model in a folder, on the hub, or `smollm2`, as a writer of lines like these texts."""
     from dpassay.text.models.language_models import CAUSAL, load
 
     model = load(name)
     model.card.require(CAUSAL)
-    return Prompted(model, tuple(text for text in texts if tokenise(text)))
+    return PromptedWord(model, tuple(text for text in texts if tokenise(text)))

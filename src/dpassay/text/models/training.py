@@ -28,7 +28,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from dpassay.errors import InputError
 from dpassay.text.models.autoencoder import Autoencoder, shifted
-from dpassay.text.models.words import END, PAD, SPECIAL, UNKNOWN, Vocabulary
+from dpassay.text.models.words import END, PAD, SPECIAL, UNKNOWN, ModelVocabulary
 
 Progress = Callable[[int, int, str], None]
 
@@ -48,13 +48,13 @@ HELD_OUT = 200  # at most this many texts are used to measure the token accuracy
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class TrainingRecipe:
     """What an autoencoder is made for: its sizes, how many texts are decoded from noisy vectors, and with which ε.
 
     The fewer numbers a vector has, the larger each is compared with the noise, and the less they can say. About 2.4√ε
     numbers follow what was measured at ε = 100 on ATIS and SNIPS (docs/systems/adept.md); elsewhere it is a guess.
 
-    >>> Recipe.at(100).latent, Recipe.at(0) == Recipe()
+    >>> TrainingRecipe.at(100).latent, TrainingRecipe.at(0) == TrainingRecipe()
     (24, True)
     """
 
@@ -66,19 +66,19 @@ class Recipe:
     told: float = 0.0
 
     @staticmethod
-    def at(epsilon: float) -> Recipe:
+    def at(epsilon: float) -> TrainingRecipe:
         """The recipe for texts that are released at a true ε; the general one if it is 0."""
         if epsilon == 0:
-            return Recipe()
+            return TrainingRecipe()
         latent = round(min(64.0, max(8.0, 2.4 * math.sqrt(epsilon))))
-        return Recipe(latent, 320, 0.8, (0.4 * epsilon, 20 * epsilon), 0.05, TOLD)
+        return TrainingRecipe(latent, 320, 0.8, (0.4 * epsilon, 20 * epsilon), 0.05, TOLD)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EpochPlan:
     """How long and how fast to train, and for which ε (0 for no particular one).
 
-    >>> Plan(steps=100).rate(10) == Plan().learning_rate
+    >>> EpochPlan(steps=100).rate(10) == EpochPlan().learning_rate
     True
     """
 
@@ -138,15 +138,15 @@ class Learner:
     def __init__(
         self,
         network: Autoencoder,
-        words: Vocabulary,
+        words: ModelVocabulary,
         texts: Sequence[str],
         held_out: Sequence[str],
-        plan: Plan,
+        plan: EpochPlan,
         labels: Sequence[str] = (),
-        recipe: Recipe | None = None,
+        recipe: TrainingRecipe | None = None,
     ) -> None:
         self.network, self.plan, self.step = network.train(), plan, 0
-        self.recipe = Recipe.at(plan.for_epsilon) if recipe is None else recipe
+        self.recipe = TrainingRecipe.at(plan.for_epsilon) if recipe is None else recipe
         longest = network.shape.longest
         self.numbers = words.numbers(texts, longest)
         self.held_out = words.numbers(list(held_out)[:HELD_OUT], longest)

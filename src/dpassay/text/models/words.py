@@ -40,10 +40,10 @@ def as_text(given: Any, taker: str) -> str:
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class ModelVocabulary:
     """The words that a model knows. It treats all others as the same word, and never writes them.
 
-    >>> known = Vocabulary(("fly", "to", "rome"))
+    >>> known = ModelVocabulary(("fly", "to", "rome"))
     >>> known.numbers(["fly to oslo", ""]).tolist()
     [[4, 5, 3, 1], [1, 0, 0, 0]]
     >>> known.texts(np.array([[4, 6, 1, 5]]))
@@ -59,7 +59,7 @@ class Vocabulary:
         object.__setattr__(self, "_places", {word: SPECIAL + i for i, word in enumerate(self.words)})
 
     @classmethod
-    def of(cls, texts: Iterable[str], most: int = 20_000) -> Vocabulary:
+    def of(cls, texts: Iterable[str], most: int = 20_000) -> ModelVocabulary:
         """The most frequent words of some texts, in alphabetical order."""
         counts = Counter(word for text in texts for word in tokenise(text))
         kept = sorted(counts, key=lambda word: (-counts[word], word))[:most]

@@ -58,10 +58,10 @@ DOUBLES = "the noise is drawn in double precision and the theorem is about real 
 
 
 @dataclass(frozen=True)
-class Part:
+class GuaranteePart:
     """One of the guarantees that another is composed of, and how often it counts.
 
-    >>> print(Part("release", 50, 1e-6, times=5))
+    >>> print(GuaranteePart("release", 50, 1e-6, times=5))
     5 times release 50 (delta 1e-06)
     """
 
@@ -120,7 +120,7 @@ class TextGuarantee:
     doubt: str = ""
     unit: str = "text"
     between: str = ""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[GuaranteePart, ...] = ()
     assumptions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -202,8 +202,8 @@ for any two texts (local DP)
         weights, caveats = None, (ONE_SENTENCE, *caveats)
     if weights is None and lines is None:
         return guarantee
-    training = () if weights is None else (Part("training", weights.epsilon, weights.delta),)
-    parts = (*training, Part("release", guarantee.epsilon, guarantee.delta, lines or 1))
+    training = () if weights is None else (GuaranteePart("training", weights.epsilon, weights.delta),)
+    parts = (*training, GuaranteePart("release", guarantee.epsilon, guarantee.delta, lines or 1))
     delta = _total((part.times, part.delta) for part in parts)
     if delta >= 1:
         raise InputError(

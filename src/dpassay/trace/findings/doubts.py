@@ -13,14 +13,14 @@ from dpassay.trace.laws.formulas import bases
 from dpassay.trace.laws.losses import alone
 from dpassay.trace.laws.number_laws import law_of
 from dpassay.trace.natural.outputs import described, leaves, same
-from dpassay.trace.replay.replaying import STRETCH, Replay, Use, feeding_of, replay, stretched, values_of
-from dpassay.trace.watch.record import Array, Draw, Node, Run
+from dpassay.trace.replay.replaying import STRETCH, NoiseSite, Replay, feeding_of, replay, stretched, values_of
+from dpassay.trace.watch.record import Array, DrawRecord, Node, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
 
 FACTORS = (0.1, -0.5, 2, -4, 1, 8)  # times the noise of a run
 
 
-def of_two_ages(replays: Sequence[Replay]) -> bool:
+def mixes_fresh_and_cached_noise(replays: Sequence[Replay]) -> bool:
     """Whether fresh noise is added to noise that all calls share, such as a projection that is drawn once.
 
     What all calls share is a constant, and adds nothing to the variance.
@@ -78,13 +78,13 @@ def _places(output: list[Any], node: Node) -> set[int]:
     return {s for s in starts.tolist() if s >= 0 and np.array_equal(numbers[s : s + values.size], values, True)}
 
 
-def _patterns(draws: Sequence[Draw]) -> Iterator[dict[int, Array]]:
+def _patterns(draws: Sequence[DrawRecord]) -> Iterator[dict[int, Array]]:
     for k, factor in enumerate(FACTORS):
         rng = np.random.Generator(np.random.PCG64(k))
         yield {at: to for at, draw in enumerate(draws) if (to := _other(draw, factor, rng)) is not None}
 
 
-def _other(draw: Draw, factor: float, rng: np.random.Generator) -> Array | None:
+def _other(draw: DrawRecord, factor: float, rng: np.random.Generator) -> Array | None:
     """Other values that a draw may have; None if its law is not known."""
     law = law_of(draw)
     if law is None:
@@ -113,7 +113,7 @@ def _others_are_idle(tracer: Tracer, pair: Sequence[Any], first: Replay, hiding:
     return not loose or all(_idle(tracer, x, first.x, loose) for x in pair)
 
 
-def _idle(tracer: Tracer, x: Any, run: Run, loose: dict[int, Array]) -> bool:
+def _idle(tracer: Tracer, x: Any, run: RecordedRun, loose: dict[int, Array]) -> bool:
     usual = values_of(run)
     output = leaves(tracer.run(x, usual).output)
     for factor in STRETCH[:2]:
@@ -128,7 +128,7 @@ def _idle(tracer: Tracer, x: Any, run: Run, loose: dict[int, Array]) -> bool:
     return True
 
 
-def other_randomness(replays: Sequence[Replay], exact: bool = True) -> list[Draw]:
+def other_randomness(replays: Sequence[Replay], exact: bool = True) -> list[DrawRecord]:
     """Draws that are not noise in the output: a sample, or a test that decides the output.
 
     They may hide the input too, so that the noise alone does not determine the loss. Otherwise: those that hide nothing
@@ -138,11 +138,11 @@ def other_randomness(replays: Sequence[Replay], exact: bool = True) -> list[Draw
     uses = [use for use in first.uses if (use.released and alone(use) if exact else use.x.added or use.released)]
     noise = {draw.start for use in uses for draw in use.draws}
     if exact:
-        noise |= {draw.start for one in first.coarse for draw in Use(one.of_x, one.of_y, released=False).draws}
+        noise |= {draw.start for one in first.coarse for draw in NoiseSite(one.of_x, one.of_y, released=False).draws}
     return [draw for k, draw in enumerate(first.x.draws) if draw.start not in noise and varies(replays, k, draw)]
 
 
-def lost_sight(replays: Sequence[Replay]) -> Draw | None:
+def untracked_draw(replays: Sequence[Replay]) -> DrawRecord | None:
     """A draw that is used other than as additive noise."""
     return next(iter(other_randomness(replays, exact=False)), None)
 
@@ -166,7 +166,7 @@ def unused(tracer: Tracer, pair: tuple[Any, Any], replays: Sequence[Replay]) -> 
     return [described(one.output) for one in runs] == outputs
 
 
-def _of_one_law(one: Draw, other: Draw) -> bool:
+def _of_one_law(one: DrawRecord, other: DrawRecord) -> bool:
     """Whether both are real numbers of one known law: equal values of these are not a coincidence."""
     laws = law_of(one), law_of(other)
     if laws[0] is None or laws[1] is None or laws[0].kind != laws[1].kind or one.shape != other.shape:
@@ -175,7 +175,7 @@ def _of_one_law(one: Draw, other: Draw) -> bool:
     return same and one.values.dtype.kind == "f" and laws[0].share == laws[1].share
 
 
-def _sides(pair: tuple[Any, Any], one: Replay) -> list[tuple[Any, Run]]:
+def _sides(pair: tuple[Any, Any], one: Replay) -> list[tuple[Any, RecordedRun]]:
     return [(pair[0], one.x), (pair[1], one.y)]
 
 
@@ -204,7 +204,7 @@ def why_unknown(tracer: Tracer, pair: Sequence[Any], replays: Sequence[Replay], 
     if not first.x.draws:
         said = "{where} changes from run to run, and no draw was seen: its randomness cannot be followed: audit it"
         return "opaque", None, said
-    if (lost := lost_sight(replays) or next(iter(_hiding_nothing(first)), None)) is not None:
+    if (lost := untracked_draw(replays) or next(iter(_hiding_nothing(first)), None)) is not None:
         said = f"{lost.place} draws {lost.distribution} numbers that could not be followed to what they hide"
         return "unfollowed", lost.place, f"{said}{formula_of(first.x, lost)}: audit it"
     outputs = [leaves(tracer.run(pair[0], values_of(first.x)).output) for _ in range(2)]
@@ -221,7 +221,7 @@ def why_unknown(tracer: Tracer, pair: Sequence[Any], replays: Sequence[Replay], 
     return None
 
 
-def _hiding_nothing(first: Replay) -> list[Draw]:
+def _hiding_nothing(first: Replay) -> list[DrawRecord]:
     """Draws whose numbers are only in sums that do not differ, and are not output: they may be used elsewhere."""
     hiding = {
         draw.start
@@ -232,12 +232,12 @@ def _hiding_nothing(first: Replay) -> list[Draw]:
     return [draw for draw in first.x.draws if draw.start not in hiding] if not hiding else []
 
 
-def _reached(use: Use) -> bool:
+def _reached(use: NoiseSite) -> bool:
     with np.errstate(invalid="ignore"):
         return not bool((np.abs(use.x.value - use.y.value) > 10 * use.tolerance).any())
 
 
-def far_out(run: Run) -> list[dict[int, Array]]:
+def far_out(run: RecordedRun) -> list[dict[int, Array]]:
     """Much more noise than in a run, in both directions; uniform numbers near their ends, if they can be solved."""
     spans = feeding_of(run)
     found = []

@@ -13,8 +13,8 @@ from dpassay.trace.findings.findings import Finding, beyond_runs, without_noise
 from dpassay.trace.findings.leaks import first_holder
 from dpassay.trace.natural.failing import WatchedTooLong
 from dpassay.trace.natural.outputs import leaves
-from dpassay.trace.replay.trials import Trials, needed
-from dpassay.trace.watch.record import Place
+from dpassay.trace.replay.trials import ReplayTrials, needed
+from dpassay.trace.watch.record import CodeLine
 
 MATCHED = "Their sums with noise were matched by size, because noise of one law has the same distribution in any order."
 
@@ -49,7 +49,7 @@ def _leak(tracer: Any, judged: Any) -> Finding:
             said = f"{said}: a later one uses again what {place} drew, or adds no noise at all"
         return Finding("noise-made-once", place, said)
     if fixed and count.hits[0] == count.runs[0]:
-        line = Place(fixed[0].file, fixed[0].line)
+        line = CodeLine(fixed[0].file, fixed[0].line)
         said = f"{line} fixes the seed of {fixed[0].name}: every new process draws the same noise (ε = ∞)"
         return Finding("fixed-seed", line, said, infinite=True)
     always = count.hits == (count.runs[0], 0)
@@ -135,7 +135,7 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
     return f"Not decided: {said}; {shown}. {then}"
 
 
-def _too_few(trials: Trials, epsilon: float) -> str:
+def _too_few(trials: ReplayTrials, epsilon: float) -> str:
     """How many replays a bound takes, and how much more time."""
     many = needed(epsilon, trials.alpha)
     times = math.ceil(2 * many / max(trials.agreed, 1))
@@ -151,7 +151,7 @@ def _lost(watched: Any) -> str:
     return f"a number with noise is {what} at {place}, and what follows from that could not be seen in full"
 
 
-def so_often(trials: Trials, epsilon: float, delta: float) -> str:
+def so_often(trials: ReplayTrials, epsilon: float, delta: float) -> str:
     """The upper end for a pair, with the replays that it rests on."""
     share, at = trials.exception(epsilon), f" at δ = {delta:.6g}" if delta else ""
     many = f"{trials.agreed:,} replays"

@@ -11,9 +11,9 @@ import numpy as np
 from dpassay.core.numbers import INFINITY, Number
 from dpassay.trace.laws.formulas import in_words, place_of_nan, sources_of
 from dpassay.trace.laws.number_laws import NOISE_KINDS, NodeLaw, law_of
-from dpassay.trace.replay.replaying import Replay, Use
+from dpassay.trace.replay.replaying import NoiseSite, Replay
 from dpassay.trace.watch.loaders import mismatch
-from dpassay.trace.watch.record import Draw, Place, Run
+from dpassay.trace.watch.record import CodeLine, DrawRecord, RecordedRun
 from dpassay.values import dataclass
 
 
@@ -25,7 +25,7 @@ class Finding:
     """
 
     rule: str
-    place: Place | None
+    place: CodeLine | None
     message: str
     infinite: bool = False
 
@@ -35,13 +35,13 @@ class Finding:
         return {"rule": self.rule, **where, "message": self.message}
 
 
-def unaccounted(run: Run) -> tuple[Finding, ...]:
+def unaccounted(run: RecordedRun) -> tuple[Finding, ...]:
     """Batches that are taken in another way than the accountant of the code assumes."""
     found = mismatch(run)
     return () if found is None else (Finding("sampling-not-accounted", *found),)
 
 
-def stale(replays: Sequence[Replay], use: Use) -> Finding | None:
+def stale(replays: Sequence[Replay], use: NoiseSite) -> Finding | None:
     """Noise that is not fresh in each call, although it hides a difference of the inputs that is output."""
     moved = bool((np.abs(use.gap) > use.tolerance).any())
     if not (use.released and moved):
@@ -60,12 +60,12 @@ def stale(replays: Sequence[Replay], use: Use) -> Finding | None:
     return None
 
 
-def _repeated(replays: Sequence[Replay], draw: Draw) -> bool:
+def _repeated(replays: Sequence[Replay], draw: DrawRecord) -> bool:
     number_of = next(k for k, one in enumerate(replays[0].x.draws) if one is draw)
     return bool(draw.values.size) and not varies(replays, number_of, draw)
 
 
-def varies(replays: Sequence[Replay], number_of: int, draw: Draw) -> bool:
+def varies(replays: Sequence[Replay], number_of: int, draw: DrawRecord) -> bool:
     """Whether a draw may have other values in another run. Integers can be equal in a few runs by chance."""
     law = law_of(draw)
     if draw.values.dtype.kind != "f" or (law is not None and law.kind == "bernoulli"):
@@ -76,13 +76,13 @@ def varies(replays: Sequence[Replay], number_of: int, draw: Draw) -> bool:
     return not all(np.array_equal(draw.values, values) for values in others)
 
 
-def shared(uses: Sequence[Use]) -> Finding | None:
+def shared(uses: Sequence[NoiseSite]) -> Finding | None:
     """One number of a draw in several released numbers whose differences depend on the input."""
     released = [use for use in uses if use.released and use.x.alone and use.y.alone]
     for use in released:
         if (found := _shared_within(use)) is not None:
             return found
-    places: dict[int, tuple[float, Use]] = {}
+    places: dict[int, tuple[float, NoiseSite]] = {}
     for use in released:
         for k, shift in zip(use.y.index.reshape(-1).tolist(), use.shift.reshape(-1).tolist(), strict=True):
             if k < 0 or not math.isfinite(shift):
@@ -96,11 +96,11 @@ def shared(uses: Sequence[Use]) -> Finding | None:
     return None
 
 
-def _drawn_at(use: Use) -> str:
+def _drawn_at(use: NoiseSite) -> str:
     return str(use.draws[0].place)
 
 
-def _shared_within(use: Use) -> Finding | None:
+def _shared_within(use: NoiseSite) -> Finding | None:
     index, shift = use.y.index.reshape(-1), use.shift.reshape(-1)
     kept = (index >= 0) & np.isfinite(shift)
     index, shift = index[kept], shift[kept]
@@ -129,7 +129,7 @@ _NAMES = {
 }
 
 
-def noise_in_words(use: Use, noun: str = "number") -> str:
+def noise_in_words(use: NoiseSite, noun: str = "number") -> str:
     """A description of the noise: "Laplace number of scale 0.5"."""
     law = use.laws[0]
     kinds = sorted(set(law.kind.reshape(-1).tolist()) - {"none"})
@@ -141,7 +141,7 @@ def noise_in_words(use: Use, noun: str = "number") -> str:
     return f"{name} {noun} of {of} {size}"
 
 
-def scaled_by_input(use: Use) -> Finding | None:
+def scaled_by_input(use: NoiseSite) -> Finding | None:
     """Noise whose scale is not the same for both inputs."""
     first, second = (np.abs(law.scale) for law in use.laws)
     known = np.isin(use.laws[0].kind, NOISE_KINDS)
@@ -152,7 +152,7 @@ def scaled_by_input(use: Use) -> Finding | None:
     return Finding("scale-depends-on-input", use.x.place, f"{said}{second[at]:.6g} for the other")
 
 
-def wrong_formula(use: Use) -> Finding | None:
+def wrong_formula(use: NoiseSite) -> Finding | None:
     """A formula that turns uniform numbers into something other than two-sided noise."""
     law = use.laws[0]
     bad = (law.kind == "exponential") & (law.share > 0)
@@ -177,7 +177,7 @@ def wrong_formula(use: Use) -> Finding | None:
     return Finding("wrong-formula", place, said)
 
 
-def too_large(uses: Sequence[Use], epsilon: Number, claimed: str, least: bool = False) -> Finding:
+def too_large(uses: Sequence[NoiseSite], epsilon: Number, claimed: str, least: bool = False) -> Finding:
     """A loss that exceeds the claim, at the line where most of it arises."""
     worst = max(uses, key=lambda use: float(np.nansum(np.abs(use.gap))))
     law = worst.laws[0]
@@ -223,7 +223,7 @@ class _Seen:
     index: list[int]
 
 
-def as_coded(uses: Sequence[Use], others: Mapping[int, Sequence[NodeLaw]] | None = None) -> str:
+def as_coded(uses: Sequence[NoiseSite], others: Mapping[int, Sequence[NodeLaw]] | None = None) -> str:
     """The pipeline as observed: norms of what is hidden, and the noise on it.
 
     `others` are the laws of the same numbers for other inputs, by the position of the use.
@@ -280,7 +280,7 @@ def without_noise(outputs: Sequence[Any]) -> str:
     return f"No violation in these runs: of both inputs {what}"
 
 
-def formula_of(run: Run, lost: Draw) -> str:
+def formula_of(run: RecordedRun, lost: DrawRecord) -> str:
     """A description of the longest formula that was applied to a draw."""
     made = [draw for node in run.nodes for draw in node.draws if draw.formula is not None and lost in sources_of(draw)]
     return f" (the formula {in_words(made[-1])})" if made else ""

@@ -11,13 +11,13 @@ import numpy as np
 
 from dpassay.errors import MechanismError
 from dpassay.trace.watch.numbers import plain
-from dpassay.trace.watch.record import Place, is_theirs
+from dpassay.trace.watch.record import CodeLine, is_theirs
 from dpassay.trace.watch.tracer import Tracer
 
 MOST_LINES = 20_000
 
 
-def first_holder(tracer: Tracer, x: Any, value: Any) -> tuple[str, Place] | None:
+def first_holder(tracer: Tracer, x: Any, value: Any) -> tuple[str, CodeLine] | None:
     """Run x once more and watch its variables: which one holds this value of the output first, and at which line.
 
     None if no variable does, or if the code is too long to be watched line by line.
@@ -42,7 +42,7 @@ class _Search:
 
     def __init__(self, value: Any) -> None:
         self.value, self.lines = value, 0
-        self.found: tuple[str, Place] | None = None
+        self.found: tuple[str, CodeLine] | None = None
         self.last: dict[int, int] = {}
 
     def called(self, frame: FrameType, event: str, argument: Any) -> Any:
@@ -61,12 +61,12 @@ class _Search:
         line = self.last.get(id(frame), frame.f_lineno)
         for name, value in list(frame.f_locals.items()):
             if self.found is None and _holds(value, self.value):
-                place, code = Place(frame.f_code.co_filename, line), frame.f_code
+                place, code = CodeLine(frame.f_code.co_filename, line), frame.f_code
                 given = name in code.co_varnames[: code.co_argcount]
                 said = f"a value of the argument {name} of {code.co_name}" if given else f"a value of {name}"
                 self.found = (f"{said} ({place})", place)
         if self.found is None and event == "return" and _holds(argument, self.value):
-            place = Place(frame.f_code.co_filename, frame.f_lineno)
+            place = CodeLine(frame.f_code.co_filename, frame.f_lineno)
             self.found = (f"what {frame.f_code.co_name} returns ({place})", place)
         self.last[id(frame)] = frame.f_lineno
         return self.went_on

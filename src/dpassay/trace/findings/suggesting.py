@@ -20,9 +20,9 @@ from dpassay.trace.findings.doubts import (
     hidden,
     holds_far_out,
     keeps_answers,
-    lost_sight,
-    of_two_ages,
+    mixes_fresh_and_cached_noise,
     other_randomness,
+    untracked_draw,
     unused,
     why_unknown,
 )
@@ -33,9 +33,9 @@ from dpassay.trace.natural.outputs import path_of
 from dpassay.trace.natural.projections import Centres
 from dpassay.trace.replay.matching import Matching, matchings
 from dpassay.trace.replay.paths import Paths, holds_on, learned
-from dpassay.trace.replay.replaying import Replay, Use, released_nodes, replay
+from dpassay.trace.replay.replaying import NoiseSite, Replay, released_nodes, replay
 from dpassay.trace.replay.trials import matched
-from dpassay.trace.watch.record import Draw, Place, Run
+from dpassay.trace.watch.record import CodeLine, DrawRecord, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
 
@@ -52,10 +52,10 @@ class Suggested:
     loss: PrivacyLoss | None
     findings: tuple[Finding, ...]
     doubts: tuple[Finding, ...]
-    uses: tuple[Use, ...]
+    uses: tuple[NoiseSite, ...]
     pair: tuple[Any, Any]
-    draws: tuple[Draw, ...]
-    run: Run
+    draws: tuple[DrawRecord, ...]
+    run: RecordedRun
     around: bool  # whether the outputs differ even if all sums with noise are the same
     pipeline: str = ""
     chosen: Any = None  # if the code draws one of several things
@@ -80,7 +80,7 @@ class Suggested:
         return Centres(first, second, scale, kinds == {"gaussian"}) if first.shape == second.shape else None
 
 
-def limit_of(guarantee: Any, draws: Sequence[Draw]) -> Number:
+def limit_of(guarantee: Any, draws: Sequence[DrawRecord]) -> Number:
     """The claimed ε with a margin for rounding."""
     doubles = all(draw.values.dtype.itemsize >= 8 for draw in draws)
     return guarantee.exact_epsilon * (1 + (TIE if doubles else TIE_OF_FLOATS))
@@ -96,7 +96,7 @@ def suggested(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> Suggested:
     if (both := shared(uses)) is not None:
         found.append(both)
     steady = all(_alike(first, other) for other in replays[1:])
-    constant = of_two_ages(replays)
+    constant = mixes_fresh_and_cached_noise(replays)
     exact = steady and not constant and not hidden(first) and not other_randomness(replays)
     fresh = not any(one.infinite for one in found)
     lower, upper, loss = ZERO, INFINITY, None
@@ -107,7 +107,7 @@ def suggested(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> Suggested:
         found += more
     everything = pair_loss(uses) if steady and first.comparable and all(one.equal for one in replays) else None
     seen = not branching and not constant and not hidden(first)
-    seen = seen and (lost_sight(replays) is None or unused(tracer, (x, y), replays))
+    seen = seen and (untracked_draw(replays) is None or unused(tracer, (x, y), replays))
     seen = seen and not keeps_answers(tracer, (x, y))
     if everything is not None and fresh and seen and holds_far_out(tracer, x, y, nodes):
         upper = everything.epsilon(delta)
@@ -198,7 +198,7 @@ def _lower(first: Replay, guarantee: Any) -> tuple[Number, PrivacyLoss | None, l
     for coarse in first.coarse:
         shown = behind(coarse, delta)
         if shown.a > limit and shown.a > lower.a:
-            hidden = [Use(coarse.of_x, coarse.of_y, released=False)]
+            hidden = [NoiseSite(coarse.of_x, coarse.of_y, released=False)]
             lower, found = shown, [too_large(hidden, shown, str(guarantee), least=True)]
     return lower, loss, found
 
@@ -228,5 +228,5 @@ def _unseen(replays: Sequence[Replay]) -> list[Finding]:
     return found
 
 
-def _draws(run: Run) -> list[tuple[str, tuple[int, ...], Place]]:
+def _draws(run: RecordedRun) -> list[tuple[str, tuple[int, ...], CodeLine]]:
     return [(draw.distribution, draw.shape, draw.place) for draw in run.draws]

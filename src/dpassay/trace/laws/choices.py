@@ -24,7 +24,7 @@ from dpassay.trace.laws.jointly import jointly_of
 from dpassay.trace.laws.losses import PairLoss, shown_by
 from dpassay.trace.laws.outcomes import Outcomes, comes_again, drawn_anew, gone_through, steps_of, weights_of
 from dpassay.trace.watch.choosing import CHOICE
-from dpassay.trace.watch.record import Array, Draw, Run
+from dpassay.trace.watch.record import Array, DrawRecord, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
 
@@ -48,7 +48,9 @@ class Chosen:
     outcomes: tuple[Outcomes, Outcomes] | tuple[Coordinates, Coordinates] | None = None
 
 
-def judged_choices(tracer: Tracer, pair: tuple[Any, Any], runs: tuple[Run, Run], guarantee: Any) -> Chosen | None:
+def judged_choices(
+    tracer: Tracer, pair: tuple[Any, Any], runs: tuple[RecordedRun, RecordedRun], guarantee: Any
+) -> Chosen | None:
     """The loss of draws of one of several things, if nothing else is drawn; None if it cannot be seen."""
     steps = [steps_of(run) for run in runs]
     if not all(steps) or runs[0].draws[0].place != runs[1].draws[0].place:
@@ -78,7 +80,7 @@ def _affordable(tracer: Tracer, x: Any) -> int:
 
 
 def _one_by_one(
-    tracer: Tracer, pair: tuple[Any, Any], runs: tuple[Run, Run], guarantee: Any, most: int
+    tracer: Tracer, pair: tuple[Any, Any], runs: tuple[RecordedRun, RecordedRun], guarantee: Any, most: int
 ) -> Chosen | None:
     """The loss if each drawn number decides a part of the output of its own: that of the parts together."""
     found = _as_predicted(tracer, pair, coordinates_of, most) or _as_predicted(tracer, pair, jointly_of, most)
@@ -136,7 +138,7 @@ def telling_event(p: Array, q: Array, guarantee: Any) -> tuple[Array, int]:
     return best[1], best[2]
 
 
-def _judged(found: tuple[Outcomes, Outcomes], runs: tuple[Run, Run], guarantee: Any) -> Chosen:
+def _judged(found: tuple[Outcomes, Outcomes], runs: tuple[RecordedRun, RecordedRun], guarantee: Any) -> Chosen:
     names = list(dict.fromkeys([*found[0].chances, *found[1].chances]))
     p, q = (np.array([one.chances.get(name, 0.0) for name in names]) for one in found)
     delta, draw = guarantee.exact_delta, runs[0].decisions()[0][1]
@@ -157,7 +159,7 @@ def _judged(found: tuple[Outcomes, Outcomes], runs: tuple[Run, Run], guarantee: 
     return Chosen(lower, upper, loss, findings, _as_coded(runs), event or None, more_often, found)
 
 
-def _slack(draw: Draw, epsilon: Number) -> Number:
+def _slack(draw: DrawRecord, epsilon: Number) -> Number:
     """The rounding error of a loss: torch's probabilities are in single precision."""
     size = number("2e-5") if draw.source == "torch" else number("1e-11")
     return epsilon if epsilon.a == INFINITY.a else maximum(ZERO, epsilon - size * (1 + epsilon))
@@ -185,7 +187,11 @@ def _shown_partly(p: Array, q: Array, rest: float, delta: Number) -> Number:
 
 
 def _too_different(
-    found: tuple[Outcomes, Outcomes], runs: tuple[Run, Run], names: list[str], epsilon: Number, claimed: str
+    found: tuple[Outcomes, Outcomes],
+    runs: tuple[RecordedRun, RecordedRun],
+    names: list[str],
+    epsilon: Number,
+    claimed: str,
 ) -> Finding:
     """A description of the output whose probabilities differ most."""
     draw = runs[0].decisions()[0][1]
@@ -216,7 +222,7 @@ def _ratio(p: float, q: float) -> float:
     return math.log(p / q) if p > 0 and q > 0 else math.inf if p > 0 else 0.0
 
 
-def _as_coded(runs: tuple[Run, Run]) -> str:
+def _as_coded(runs: tuple[RecordedRun, RecordedRun]) -> str:
     """What is drawn, and by how much the probabilities differ between the inputs, draw by draw."""
     parts = []
     made = [[draw for _, draw in run.decisions()] for run in runs]

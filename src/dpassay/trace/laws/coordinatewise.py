@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from dpassay.errors import MechanismError
-from dpassay.trace.laws.outcomes import LEAST, SHORTEST, Part, Step, changed, steps_of, within
-from dpassay.trace.natural.whole import Reading
-from dpassay.trace.watch.record import Run
+from dpassay.trace.laws.outcomes import LEAST, SHORTEST, ChoiceStep, Part, changed, steps_of, within
+from dpassay.trace.natural.whole import WholeReading
+from dpassay.trace.watch.record import RecordedRun
 from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
 
@@ -26,25 +26,25 @@ Law = dict[tuple[str, ...], float]
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class OutcomeTable:
     """The parts of a drawn number, and their probabilities."""
 
     parts: tuple[Part, ...]
     chances: tuple[float, ...]
 
     @staticmethod
-    def of(step: Step) -> Table:
+    def of(step: ChoiceStep) -> OutcomeTable:
         """The parts of a step."""
         parts = parts_of(step)
-        return Table(parts, tuple(step.chance(part) for part in parts))
+        return OutcomeTable(parts, tuple(step.chance(part) for part in parts))
 
-    def place(self, step: Step) -> int | None:
+    def place(self, step: ChoiceStep) -> int | None:
         """Which of these parts was drawn; None if it is none of them, or the step has other probabilities."""
         if step.weights is None:  # where a uniform number lies says which part it is, whatever it was compared with
             parts = [part for part in self.parts if isinstance(part, tuple)]
             within = (k for k, (low, high) in enumerate(parts) if low <= step.value <= high)
             return next(within, None) if len(parts) == len(self.parts) else None
-        now = Table.of(step)
+        now = OutcomeTable.of(step)
         if now.parts != self.parts or not np.allclose(now.chances, self.chances, rtol=1e-9, atol=0):
             return None
         return next((k for k, part in enumerate(self.parts) if step.within(part) is not None), None)
@@ -58,8 +58,8 @@ class Decided:
     """
 
     where: frozenset[int]
-    first: Table
-    second: tuple[Table | None, ...]  # for each part of the first
+    first: OutcomeTable
+    second: tuple[OutcomeTable | None, ...]  # for each part of the first
     pieces: dict[tuple[int, ...], dict[int, Piece]]
     taken: int  # numbers of the first run
 
@@ -70,10 +70,10 @@ class Decided:
             found += [((k,), chance)] if then is None else [((k, at), chance * p) for at, p in enumerate(then.chances)]
         return found
 
-    def drawn(self, steps: Sequence[Step], at: int) -> tuple[tuple[int, ...], int] | None:
+    def drawn(self, steps: Sequence[ChoiceStep], at: int) -> tuple[tuple[int, ...], int] | None:
         """The parts that the steps from here on drew, and the next step; None if they are none of these."""
         places: tuple[int, ...] = ()
-        table: Table | None = self.first
+        table: OutcomeTable | None = self.first
         while table is not None:
             place = table.place(steps[at]) if at < len(steps) else None
             if place is None:
@@ -92,7 +92,7 @@ class Jointly:
 
     where: frozenset[int]
     at: tuple[int, ...]
-    tables: tuple[Table, ...]
+    tables: tuple[OutcomeTable, ...]
     pieces: dict[tuple[int, ...], dict[int, Piece]]
 
     def ways(self) -> list[tuple[tuple[int, ...], float]]:
@@ -100,7 +100,7 @@ class Jointly:
         every = product(*(enumerate(table.chances) for table in self.tables))
         return [(tuple(k for k, _ in one), math.prod(chance for _, chance in one)) for one in every]
 
-    def drawn(self, steps: Sequence[Step], at: int) -> tuple[tuple[int, ...], int] | None:
+    def drawn(self, steps: Sequence[ChoiceStep], at: int) -> tuple[tuple[int, ...], int] | None:
         """The parts that its steps drew, and the number of steps so far; None if they are none of these."""
         if max(self.at) >= len(steps):
             return None
@@ -118,7 +118,7 @@ class Coordinates:
     decided: tuple[Decided, ...] | tuple[Jointly, ...]
     separator: str  # of the pieces of a text: a space, or nothing if they are characters
 
-    def difference(self, run: Run) -> str:
+    def difference(self, run: RecordedRun) -> str:
         """What of a run is not as predicted from what it drew; nothing if all is."""
         steps, at = steps_of(run) or [], 0
         expected = list(self.base)
@@ -206,8 +206,8 @@ class _Looking:
         """The same if the number has these parts."""
         step = self.steps[at]
         first, second, pieces = (
-            Table(parts, tuple(step.chance(part) for part in parts)),
-            list[Table | None](),
+            OutcomeTable(parts, tuple(step.chance(part) for part in parts)),
+            list[OutcomeTable | None](),
             dict[tuple[int, ...], dict[int, Piece]](),
         )
         for k, part in enumerate(first.parts):
@@ -223,7 +223,7 @@ class _Looking:
                 pieces[k,] = seen.pieces
                 continue
             then = seen.steps[at + 1]
-            second.append(table := Table.of(then))
+            second.append(table := OutcomeTable.of(then))
             for j, inner in enumerate(table.parts):
                 known = then.within(inner) is not None
                 got = seen if known else self.changed(at, more, 1, part, within(seen.run, then, inner))
@@ -276,8 +276,8 @@ class _Looking:
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    run: Run
-    steps: list[Step]
+    run: RecordedRun
+    steps: list[ChoiceStep]
     pieces: dict[int, Piece]  # that are not those of the first run
 
 
@@ -308,14 +308,14 @@ def joined(groups: Sequence[frozenset[int]]) -> list[frozenset[int]]:
     return found
 
 
-def parts_of(step: Step, cuts: tuple[float, ...] = ()) -> tuple[Part, ...]:
+def parts_of(step: ChoiceStep, cuts: tuple[float, ...] = ()) -> tuple[Part, ...]:
     """The parts of a step: the things that can be drawn, or the intervals between these cuts or its own."""
     if step.weights is not None:
         return tuple(int(k) for k in np.flatnonzero(step.weights > 0)[: MOST_PARTS + 1])
     return tuple(pairwise((0.0, *(cuts or step.cuts), 1.0)))
 
 
-def of_one_kind(before: Step, after: Step) -> bool:
+def of_one_kind(before: ChoiceStep, after: ChoiceStep) -> bool:
     """Whether a step draws the same things with the same probabilities, or a uniform number, in both runs."""
     if (before.at, before.first) != (after.at, after.first):
         return False
@@ -326,7 +326,7 @@ def of_one_kind(before: Step, after: Step) -> bool:
     )
 
 
-def _alike(before: Step, after: Step) -> bool:
+def _alike(before: ChoiceStep, after: ChoiceStep) -> bool:
     """Whether a step has the same parts and probabilities when a number is changed."""
     if not of_one_kind(before, after) or before.weights is not None:
         return of_one_kind(before, after)
@@ -335,7 +335,7 @@ def _alike(before: Step, after: Step) -> bool:
     return len(before.cuts) == len(after.cuts) and bool(np.allclose(before.cuts, after.cuts, rtol=0, atol=LEAST))
 
 
-def pieces_of(reading: Reading, separator: str) -> tuple[tuple[str, ...], tuple[Piece, ...]]:
+def pieces_of(reading: WholeReading, separator: str) -> tuple[tuple[str, ...], tuple[Piece, ...]]:
     """The parts of an output, texts as their words or characters."""
     paths: list[str] = []
     pieces: list[Piece] = []
@@ -349,8 +349,8 @@ def pieces_of(reading: Reading, separator: str) -> tuple[tuple[str, ...], tuple[
     return tuple(paths), tuple(pieces)
 
 
-def _reading(paths: tuple[str, ...], pieces: Sequence[Piece]) -> Reading:
-    return Reading(paths, tuple(kind for kind, _ in pieces), tuple(value for _, value in pieces))
+def _reading(paths: tuple[str, ...], pieces: Sequence[Piece]) -> WholeReading:
+    return WholeReading(paths, tuple(kind for kind, _ in pieces), tuple(value for _, value in pieces))
 
 
 def differ(one: Piece, other: Piece) -> bool:

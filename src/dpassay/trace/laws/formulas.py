@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy import asarray
 
-from dpassay.trace.watch.record import Array, Draw, Node, Place
+from dpassay.trace.watch.record import Array, CodeLine, DrawRecord, Node
 from dpassay.values import dataclass
 
 # For each distribution of a library, its law, and the names of its location and its scale.
@@ -56,7 +56,7 @@ class Law:
     product: bool = False  # of two independent numbers
 
 
-def source_law(draw: Draw) -> Law | None:
+def source_law(draw: DrawRecord) -> Law | None:
     """The law of numbers that a library drew, flat; None if it is not known."""
     given = draw.parameters
 
@@ -84,7 +84,7 @@ def source_law(draw: Draw) -> Law | None:
     return None
 
 
-def _independent_normal(draw: Draw) -> Law | None:
+def _independent_normal(draw: DrawRecord) -> Law | None:
     """Gaussian numbers with a diagonal covariance, which are independent."""
     mean, spread = (asarray(draw.parameters[key], dtype=float) for key in ("mean", "cov"))
     if spread.ndim != 2 or (spread != np.diag(np.diag(spread))).any():
@@ -93,7 +93,7 @@ def _independent_normal(draw: Draw) -> Law | None:
     return Law("gaussian", np.broadcast_to(mean, draw.shape).reshape(-1), scale.reshape(-1))
 
 
-def _bernoulli(draw: Draw) -> float | None:
+def _bernoulli(draw: DrawRecord) -> float | None:
     """The probability of 1 of numbers that are 0 or 1."""
     name, given = draw.distribution, draw.parameters
     p: Any = given.get("p")
@@ -110,7 +110,7 @@ def _bernoulli(draw: Draw) -> float | None:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def bases_of_draw(draw: Draw) -> tuple[Array, ...]:
+def bases_of_draw(draw: DrawRecord) -> tuple[Array, ...]:
     """The drawn numbers that each number of a draw was made from, flat; −1 if there is none."""
     if draw.formula is None:
         return (draw.start + np.arange(max(draw.values.size, 1)),)
@@ -146,7 +146,7 @@ def _put_base(found: list[Array], base: Array) -> None:
         found.append(np.where(left, base, -1))
 
 
-def evaluated(part: Any, numbers: Callable[[Draw], Array], instead: dict[int, Array] | None = None) -> Array:
+def evaluated(part: Any, numbers: Callable[[DrawRecord], Array], instead: dict[int, Array] | None = None) -> Array:
     """A node, or a plain number, with several other values for each drawn number: the first axis of the result.
 
     `instead` gives some nodes their values.
@@ -166,7 +166,7 @@ def evaluated(part: Any, numbers: Callable[[Draw], Array], instead: dict[int, Ar
     return asarray(total)
 
 
-def _of_draw(draw: Draw, numbers: Callable[[Draw], Array], instead: Any) -> Array:
+def _of_draw(draw: DrawRecord, numbers: Callable[[DrawRecord], Array], instead: Any) -> Array:
     if draw.formula is None:
         return numbers(draw)
     parts: list[Array | None] = []
@@ -189,7 +189,7 @@ def _of_draw(draw: Draw, numbers: Callable[[Draw], Array], instead: Any) -> Arra
     return np.broadcast_to(result, (many, *draw.shape)).reshape(many, -1)
 
 
-def at_uniform(draw: Draw, t: Array) -> Array | None:
+def at_uniform(draw: DrawRecord, t: Array) -> Array | None:
     """A formula of one uniform number at points of (0, 1), one row each; None if it is not such a formula."""
     found = bases_of_draw(draw)
     assert draw.formula is not None
@@ -201,7 +201,7 @@ def at_uniform(draw: Draw, t: Array) -> Array | None:
         return None
     laws = {one.start: law for one, law in zip(sources, kinds, strict=True)}
 
-    def numbers(one: Draw) -> Array:
+    def numbers(one: DrawRecord) -> Array:
         law = laws[one.start]
         assert law is not None
         upper = t[:, None] > 0.5
@@ -213,7 +213,7 @@ def at_uniform(draw: Draw, t: Array) -> Array | None:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def sources_of(draw: Draw) -> tuple[Draw, ...]:
+def sources_of(draw: DrawRecord) -> tuple[DrawRecord, ...]:
     """The draws that a formula ultimately depends on, in order."""
     if draw.formula is None:
         return (draw,)
@@ -221,7 +221,7 @@ def sources_of(draw: Draw) -> tuple[Draw, ...]:
     return tuple(found[start] for start in sorted(found))
 
 
-def uniform_law(draw: Draw) -> Law | None:
+def uniform_law(draw: DrawRecord) -> Law | None:
     """The law of a formula of one uniform number; None if it is not recognised."""
     values = at_uniform(draw, GRID)
     if values is None or not draw.values.size:
@@ -273,7 +273,7 @@ def _tidy(values: Array) -> Array:
     return np.array([float(f"{value:.12g}") for value in values.tolist()])
 
 
-def _edges(draw: Draw, of: Callable[[Array], Array]) -> list[float]:
+def _edges(draw: DrawRecord, of: Callable[[Array], Array]) -> list[float]:
     """Where a property of the first number changes, as the uniform number goes from 0 to 1."""
     got = at_uniform(draw, GRID)
     assert got is not None
@@ -291,7 +291,7 @@ def _edges(draw: Draw, of: Callable[[Array], Array]) -> list[float]:
     return found
 
 
-def _two_values(draw: Draw, got: Array) -> Law | None:
+def _two_values(draw: DrawRecord, got: Array) -> Law | None:
     """A Bernoulli number: one value below a point and another above it."""
     if np.isnan(got).any():
         return None
@@ -325,7 +325,7 @@ _WORDS = {
 }
 
 
-def in_words(draw: Draw) -> str:
+def in_words(draw: DrawRecord) -> str:
     """A formula as text, for its first number: "log(1 − 2·|u − 0.5|)"."""
     if draw.formula is None:
         law = source_law(draw)
@@ -364,7 +364,7 @@ def _part_in_words(part: Any) -> str:
     return text or "0"
 
 
-def place_of_nan(draw: Draw) -> Place:
+def place_of_nan(draw: DrawRecord) -> CodeLine:
     """The line where a formula first gives NaN; otherwise where it ends."""
     waiting = [draw]
     found = draw.place

@@ -18,15 +18,15 @@ from dpassay.errors import MechanismError
 from dpassay.trace.laws.coordinatewise import (
     Coordinates,
     Jointly,
+    OutcomeTable,
     Piece,
-    Table,
     differ,
     joined,
     of_one_kind,
     parts_of,
     pieces_of,
 )
-from dpassay.trace.laws.outcomes import LEAST, Part, Step, steps_of, within
+from dpassay.trace.laws.outcomes import LEAST, ChoiceStep, Part, steps_of, within
 from dpassay.trace.watch.tracer import Tracer
 
 MOST_ROWS = 256  # runs to go through all that some numbers can be together
@@ -73,7 +73,7 @@ class _Looking:
         groups = joined([frozenset(one) for one in touched if one])
         members = [(where, tuple(k for k, one in enumerate(touched) if one & where)) for where in groups]
         members += [(frozenset(), (k,)) for k, one in enumerate(touched) if not one]
-        tables = [Table(own, tuple(map(step.chance, own))) for step, own in zip(self.steps, parts, strict=True)]
+        tables = [OutcomeTable(own, tuple(map(step.chance, own))) for step, own in zip(self.steps, parts, strict=True)]
         pieces = self.rows(parts, members)
         decided = [
             Jointly(where, at, tuple(tables[k] for k in at), own)
@@ -131,7 +131,7 @@ class _Looking:
         return pieces
 
 
-def _place_of(step: Step, parts: tuple[Part, ...]) -> int:
+def _place_of(step: ChoiceStep, parts: tuple[Part, ...]) -> int:
     """Which of these parts a step drew."""
     return next(k for k, part in enumerate(parts) if step.within(part) is not None)
 

@@ -18,7 +18,7 @@ from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, On
 from dpassay.trace.laws.formulas import bases, evaluated
 from dpassay.trace.laws.other_noises import KINDS as OTHER_KINDS
 from dpassay.trace.laws.other_noises import pure_loss
-from dpassay.trace.replay.replaying import Coarse, Use
+from dpassay.trace.replay.replaying import MonotoneImage, NoiseSite
 from dpassay.trace.watch.record import Array
 from dpassay.values import dataclass
 
@@ -111,12 +111,12 @@ def _of_pure(epsilon: Number) -> LossComponent | None:
     return AtomLoss.between((often, 1 - often), (1 - often, often))
 
 
-def alone(use: Use) -> bool:
+def alone(use: NoiseSite) -> bool:
     """Whether no other noise is added to it: then its loss is exact, not only an upper bound."""
     return not any(law.mixed.any() for law in use.laws)
 
 
-def coordinates(uses: Iterable[Use]) -> list[Coordinate] | None:
+def coordinates(uses: Iterable[NoiseSite]) -> list[Coordinate] | None:
     """The numbers of these uses, each number of a draw once; None if different ones share a drawn number."""
     found, seen, used = [], dict[tuple[int, ...], tuple[float, ...]](), set[int]()
     for use in uses:
@@ -153,7 +153,7 @@ def coordinates(uses: Iterable[Use]) -> list[Coordinate] | None:
     return found
 
 
-def _ratios(use: Use, i: int, parts: Any) -> tuple[float, ...]:
+def _ratios(use: NoiseSite, i: int, parts: Any) -> tuple[float, ...]:
     """What a number hides, and the factors of its drawn numbers, in units of its noise: the same for equal numbers."""
     scale = parts[2][i] or math.nan
     factors = [float(factor.reshape(-1)[i]) for index, factor in use.y.terms if index.reshape(-1)[i] >= 0]
@@ -161,11 +161,11 @@ def _ratios(use: Use, i: int, parts: Any) -> tuple[float, ...]:
     return ((parts[6][i] - parts[1][i]) * sign / abs(scale), *(one * sign / abs(scale) for one in factors[1:]))
 
 
-def _least(use: Use, parts: Any, i: int) -> float:
+def _least(use: NoiseSite, parts: Any, i: int) -> float:
     return float(use.tolerance / abs(parts[2][i])) if parts[2][i] else 0.0
 
 
-def _same_factors(use: Use) -> bool:
+def _same_factors(use: NoiseSite) -> bool:
     """Whether other noise that is also added has the same factor for both inputs; else it hides something itself."""
     mixed = use.laws[0].mixed | use.laws[1].mixed
     return not mixed.any() or all(
@@ -190,7 +190,7 @@ class PairLoss:
         return max((self.forward, self.backward), key=lambda loss: epsilon_of(loss, delta).a)
 
 
-def pair_loss(uses: Iterable[Use]) -> PairLoss | None:
+def pair_loss(uses: Iterable[NoiseSite]) -> PairLoss | None:
     """The loss of the pair in what these uses hide. None if it is unknown.
 
     Other noise that is also added is treated as public.
@@ -279,13 +279,13 @@ def _rough_tail(kind: str, z: float) -> float:
     return math.exp(-z) / 2 if z >= 0 else 1 - math.exp(z) / 2
 
 
-def behind(coarse: Coarse, delta: Number) -> Number:
+def behind(coarse: MonotoneImage, delta: Number) -> Number:
     """A lower bound on ε from numbers that are rounded, clamped or compared before they are output.
 
     Each is a monotone function of a number with noise, so "at least as large as observed far out" is an event about
     this number: at δ = 0 the losses of the coordinates are added up, otherwise the best one is used.
     """
-    found = coordinates([Use(coarse.of_x, coarse.of_y, released=False)])
+    found = coordinates([NoiseSite(coarse.of_x, coarse.of_y, released=False)])
     size = coarse.of_x.offset.size
     if found is None or len(found) != size or not all(one.kind in ("laplace", "gaussian") for one in found):
         return ZERO
@@ -319,7 +319,7 @@ def behind(coarse: Coarse, delta: Number) -> Number:
     return iv.mpf((total if delta.b <= 0 else best).a)
 
 
-def _after(coarse: Coarse, values: Array) -> Array | None:
+def _after(coarse: MonotoneImage, values: Array) -> Array | None:
     """The output if the numbers with noise have these values; None if it is not the same for both inputs."""
     both = []
     for node, of in ((coarse.x, coarse.of_x), (coarse.y, coarse.of_y)):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy import asarray
 
 from dpassay.trace.laws.formulas import GRID, REMEMBERED, Law, at_uniform, bases, source_law, uniform_law
-from dpassay.trace.watch.record import Array, Draw, Node
+from dpassay.trace.watch.record import Array, DrawRecord, Node
 from dpassay.values import dataclass
 
 NOISE_KINDS = ("laplace", "gaussian", "exponential", "discrete laplace", "logistic", "cauchy", "gumbel")
@@ -52,12 +52,12 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 
 
 @lru_cache(maxsize=REMEMBERED)
-def law_of(draw: Draw) -> Law | None:
+def law_of(draw: DrawRecord) -> Law | None:
     """The law of the numbers of a draw, flat; None if it is not known."""
     return source_law(draw) if draw.formula is None else _of_product(draw) or uniform_law(draw)
 
 
-def _of_product(draw: Draw) -> Law | None:
+def _of_product(draw: DrawRecord) -> Law | None:
     """A random sign times an exponential number, and the Box-Muller formula."""
     formula = draw.formula
     if formula is None or formula.function is not np.multiply or len(formula.nodes) != 2:
@@ -76,7 +76,7 @@ def _of_product(draw: Draw) -> Law | None:
     return None
 
 
-def _spread(draw: Draw, kind: str, scale: Array) -> Law:
+def _spread(draw: DrawRecord, kind: str, scale: Array) -> Law:
     flat = np.broadcast_to(scale, draw.shape).reshape(-1)
     return Law(kind, np.zeros(flat.size), flat, product=True)
 
@@ -149,7 +149,7 @@ def _node_law(node: Node) -> NodeLaw:
     return NodeLaw(kinds, centre, scales, shares, mixed, node.offset + pick(atom))
 
 
-def field_of(draw: Draw, name: str) -> Any:
+def field_of(draw: DrawRecord, name: str) -> Any:
     """One of the parameters of a draw's law, for each of its numbers."""
     law = law_of(draw)
     if name == "kind":

@@ -17,7 +17,7 @@ import numpy as np
 from dpassay.trace.laws.number_laws import law_of
 from dpassay.trace.natural.outputs import described
 from dpassay.trace.watch.choosing import CHOICE
-from dpassay.trace.watch.record import Array, Draw, Run
+from dpassay.trace.watch.record import Array, DrawRecord, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
 
@@ -38,7 +38,7 @@ Part = int | tuple[float, float]  # the index of a thing, or an interval of a un
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class ChoiceStep:
     """One drawn number: its value, the probabilities of all things, or the points at which it was compared."""
 
     draw: int
@@ -88,7 +88,7 @@ class Outcomes:
     likely: dict[tuple[Part, ...], float] = field(default_factory=dict)  # their probabilities
 
 
-def steps_of(run: Run) -> list[Step] | None:
+def steps_of(run: RecordedRun) -> list[ChoiceStep] | None:
     """The steps of a run; None if it draws something else, or nothing, or uses it differently."""
     made = run.decisions()
     if run.opaque or not 0 < sum(draw.values.size for _, draw in made) <= LONGEST:
@@ -98,7 +98,7 @@ def steps_of(run: Run) -> list[Step] | None:
         if (one_of := _weights(draw)) is not None:
             first, rows = one_of
             numbers = (draw.values.reshape(-1) - first).tolist()
-            found += [Step(k, at, float(v), rows[at], first=first) for at, v in enumerate(numbers)]
+            found += [ChoiceStep(k, at, float(v), rows[at], first=first) for at, v in enumerate(numbers)]
             continue
         own = _cut_steps(run, k, draw)
         if own is None:
@@ -107,7 +107,7 @@ def steps_of(run: Run) -> list[Step] | None:
     return found
 
 
-def _cut_steps(run: Run, k: int, draw: Draw) -> list[Step] | None:
+def _cut_steps(run: RecordedRun, k: int, draw: DrawRecord) -> list[ChoiceStep] | None:
     """Uniform numbers, each with the points where it was compared; None if some may have been used unseen."""
     law = law_of(draw)
     if law is None or law.kind != "uniform" or draw.values.dtype.itemsize < 4:
@@ -120,11 +120,11 @@ def _cut_steps(run: Run, k: int, draw: Draw) -> list[Step] | None:
             return None
         seen = seen or bool(own)
         cuts = tuple(sorted({t for t in own if LEAST < t < 1 - LEAST}))
-        found.append(Step(k, at, float((v - low[at]) / size[at]), None, cuts))
+        found.append(ChoiceStep(k, at, float((v - low[at]) / size[at]), None, cuts))
     return found if seen else None
 
 
-def _weights(draw: Draw) -> tuple[int, Array] | None:
+def _weights(draw: DrawRecord) -> tuple[int, Array] | None:
     """The first of the integers of which each number is one, and their probabilities, a row for each number."""
     if draw.distribution == CHOICE:
         return 0, weights_of(draw)
@@ -143,7 +143,7 @@ def _weights(draw: Draw) -> tuple[int, Array] | None:
     return 0, np.asarray(ways * share**counts * (1 - share) ** (many - counts))
 
 
-def _whole(draw: Draw) -> range | None:
+def _whole(draw: DrawRecord) -> range | None:
     """The integers of which one is drawn uniformly; None if it is another kind of draw."""
     given = draw.parameters
     if draw.distribution == "getrandbits" and isinstance(given.get("k"), int) and given["k"] < 14:
@@ -165,7 +165,7 @@ def _whole(draw: Draw) -> range | None:
     return found if 0 < found.stop - found.start <= MOST_WHOLE else None
 
 
-def weights_of(draw: Draw) -> Array:
+def weights_of(draw: DrawRecord) -> Array:
     """The probabilities, one row for each number that was drawn."""
     p = np.asarray(draw.parameters["p"], dtype=float)
     p = p / p.sum(axis=-1, keepdims=True)
@@ -250,7 +250,7 @@ def comes_again(tracer: Tracer, pair: tuple[Any, Any], found: tuple[Outcomes, Ou
     return True
 
 
-def is_one_of(run: Run, found: Outcomes) -> bool:
+def is_one_of(run: RecordedRun, found: Outcomes) -> bool:
     """Whether a run is one of those that were enumerated, with the same output and the same probability."""
     steps = steps_of(run)
     if steps is None:
@@ -262,17 +262,17 @@ def is_one_of(run: Run, found: Outcomes) -> bool:
     return same and math.isclose(_chance(steps, path), found.likely[path], rel_tol=1e-9)
 
 
-def _is_way(path: tuple[Part, ...], steps: Sequence[Step]) -> bool:
+def _is_way(path: tuple[Part, ...], steps: Sequence[ChoiceStep]) -> bool:
     if len(path) != len(steps):
         return False
     return all(step.within(part) is not None for step, part in zip(steps, path, strict=True))
 
 
-def _chance(steps: Sequence[Step], parts: Sequence[Part]) -> float:
+def _chance(steps: Sequence[ChoiceStep], parts: Sequence[Part]) -> float:
     return math.prod(step.chance(part) for step, part in zip(steps, parts, strict=False))
 
 
-def _with(run: Run, values: dict[int, Array], step: Step, part: Part, begun: int) -> dict[int, Array]:
+def _with(run: RecordedRun, values: dict[int, Array], step: ChoiceStep, part: Part, begun: int) -> dict[int, Array]:
     """What to draw so that one step is another part: everything before it unchanged, and as requested after it."""
     own = np.array(values[step.draw])
     own.flat[step.at] = within(run, step, part)
@@ -281,33 +281,33 @@ def _with(run: Run, values: dict[int, Array], step: Step, part: Part, begun: int
     return {**{k: values[k] for k in order[: last + 1]}, step.draw: own}
 
 
-def changed(run: Run, step: Step, part: Part) -> dict[int, Array]:
+def changed(run: RecordedRun, step: ChoiceStep, part: Part) -> dict[int, Array]:
     """What to draw so that one step is another part, and everything else unchanged."""
     values = {k: np.array(draw.values) for k, draw in run.decisions()}
     values[step.draw].flat[step.at] = within(run, step, part)
     return values
 
 
-def within(run: Run, step: Step, part: Part) -> float:
+def within(run: RecordedRun, step: ChoiceStep, part: Part) -> float:
     """A number to draw so that a step is this part."""
     if isinstance(part, int):
         return part + step.first
     return _raw(run.draws[step.draw], step.at, part[0] + INSIDE * (part[1] - part[0]))
 
 
-def _place_of(run: Run, position: int) -> int:
+def _place_of(run: RecordedRun, position: int) -> int:
     """The place in the order of the draw that a step belongs to."""
     ends = np.cumsum([draw.values.size for _, draw in run.decisions()])
     return int(np.searchsorted(ends, position, side="right"))
 
 
-def _raw(draw: Draw, at: int, share: float) -> float:
+def _raw(draw: DrawRecord, at: int, share: float) -> float:
     law = law_of(draw)
     assert law is not None
     return float(law.location.reshape(-1)[at] + law.scale.reshape(-1)[at] * share)
 
 
-def _at(tracer: Tracer, x: Any, run: Run, steps: list[Step], own: tuple[Part, ...], share: float) -> str:
+def _at(tracer: Tracer, x: Any, run: RecordedRun, steps: list[ChoiceStep], own: tuple[Part, ...], share: float) -> str:
     """The output if all uniform numbers are elsewhere in their parts."""
     values = {k: np.array(draw.values) for k, draw in run.decisions()}
     for step, part in zip(steps, own, strict=True):

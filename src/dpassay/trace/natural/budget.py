@@ -8,10 +8,10 @@ WAITING = 16.0  # times the seconds of work, if the code sleeps or the machine i
 COPYING = 3.0  # the same if each run has a copy of the process of its own, which takes most of the time
 
 
-class Budget:
+class TimeBudget:
     """Seconds of work that are left; with `strictly` they are seconds on the clock.
 
-    >>> Budget(10.0).left > 9
+    >>> TimeBudget(10.0).left > 9
     True
     """
 
@@ -34,9 +34,9 @@ class Budget:
         """Seconds of work that may still be done; 0 or less if it is over."""
         return min(self.seconds - self.spent, self.ends - time.monotonic())
 
-    def part(self, share: float) -> Budget:
+    def part(self, share: float) -> TimeBudget:
         """A share of what is left."""
-        return Budget(max(0.0, self.left) * share, self.strictly, self.waiting)
+        return TimeBudget(max(0.0, self.left) * share, self.strictly, self.waiting)
 
 
 _not_here = [0.0]

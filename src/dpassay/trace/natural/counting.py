@@ -9,11 +9,11 @@ import math
 from typing import Any
 
 from dpassay.core.functions.beta import betaincinv
-from dpassay.trace.natural.budget import Budget
-from dpassay.trace.natural.events import Event, candidates
+from dpassay.trace.natural.budget import TimeBudget
+from dpassay.trace.natural.events import CountedEvent, candidates
 from dpassay.trace.natural.projections import Centres
 from dpassay.trace.natural.runs import Natural
-from dpassay.trace.natural.whole import Reading
+from dpassay.trace.natural.whole import WholeReading
 from dpassay.values import dataclass
 
 PILOT, FEW, MOST_COUNTED = 200, 12, 200_000
@@ -93,7 +93,7 @@ class Counting:
     alpha: float
     seed: int
     apart: bool
-    budget: Budget
+    budget: TimeBudget
     centres: Centres | None = None  # as watched; a hint, which no count rests on
     calls: int = 1  # of a run
 
@@ -101,11 +101,11 @@ class Counting:
         self.natural.until = self.budget.ends
         self.made = 0  # runs of each input
         self.seconds, self.measured = 0.0, 0  # of a run, and of how many it was measured
-        self.outputs: tuple[list[Reading], list[Reading]] = ([], [])
+        self.outputs: tuple[list[WholeReading], list[WholeReading]] = ([], [])
 
-    def more(self, runs: int) -> tuple[list[Reading], list[Reading]] | None:
+    def more(self, runs: int) -> tuple[list[WholeReading], list[WholeReading]] | None:
         """Further runs of both inputs; None if there is no time for all of them."""
-        start, found = self.budget.spent, list[list[Reading]]()
+        start, found = self.budget.spent, list[list[WholeReading]]()
         for at, x in enumerate(self.pair):
             keys = [(self.seed, 1 + at, self.made + k) for k in range(runs)]
             found.append(self.natural.counted(x, keys, self.apart))
@@ -172,7 +172,7 @@ class Counting:
         one = (left - self.budget.left - 2 * few) / (3 * FEW)
         return PILOT if one * PILOT < 0.1 * left else FEW
 
-    def _chosen(self) -> tuple[Event, int] | None:
+    def _chosen(self) -> tuple[CountedEvent, int] | None:
         """The event that shows most in the runs so far, and which input has it more often."""
         best, most = None, (0.0, 0.0)
         for event in candidates(*self.outputs, self.calls * self.delta, self.centres):
@@ -190,7 +190,7 @@ class Counting:
     def _shown(self, hits: tuple[int, int], runs: tuple[int, int], alpha: float) -> float:
         return shown(hits, runs, self.calls * self.delta, alpha) / self.calls
 
-    def _enough(self, event: Event, first: int, alpha: float, last: bool) -> int:
+    def _enough(self, event: CountedEvent, first: int, alpha: float, last: bool) -> int:
         """How many runs to count the event in; 0 if the event should be chosen on more runs first.
 
         The event was chosen because it did well, so its rates are taken to be a standard error worse, where there is

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.trace.natural.projections import Array, Centres, Column, likelihood_ratio, projections
-from dpassay.trace.natural.whole import Reading, numbers_in
+from dpassay.trace.natural.projections import Array, Centres, OutputColumn, likelihood_ratio, projections
+from dpassay.trace.natural.whole import WholeReading, numbers_in
 from dpassay.values import dataclass
 
 MOST_COLUMNS, MOST_PAIRED, MOST_VALUES, MOST_FORMS = 400, 40, 12, 4
@@ -25,18 +25,18 @@ _FEATURES: dict[str, Callable[[Any], Any]] = {
 
 
 @dataclass(frozen=True)
-class Event:
+class CountedEvent:
     """Something that an output does or does not do: in words, and as a test."""
 
     said: str
-    test: Callable[[Reading], bool]
+    test: Callable[[WholeReading], bool]
     path: str = ""  # of the part that has a value
     value: Any = None
 
 
 def candidates(
-    first: Sequence[Reading], second: Sequence[Reading], delta: float = 0.0, centres: Centres | None = None
-) -> Iterator[Event]:
+    first: Sequence[WholeReading], second: Sequence[WholeReading], delta: float = 0.0, centres: Centres | None = None
+) -> Iterator[CountedEvent]:
     """Events whose frequencies differ in these outputs of two inputs, the simplest first.
 
     >>> from dpassay.trace.natural.whole import read
@@ -51,11 +51,11 @@ def candidates(
 
 
 def _of_one_form(
-    paths: Sequence[str], both: Sequence[Sequence[Reading]], delta: float, centres: Centres | None
-) -> Iterator[Event]:
+    paths: Sequence[str], both: Sequence[Sequence[WholeReading]], delta: float, centres: Centres | None
+) -> Iterator[CountedEvent]:
     yield from _texts(paths, both)
     columns = [
-        Column(path, partial(_number, at, path))
+        OutputColumn(path, partial(_number, at, path))
         for at, path in enumerate(paths)
         if all(isinstance(side[0].values[at], float) for side in both)
     ]
@@ -73,11 +73,11 @@ def _float(value: Any) -> float:
     return value if isinstance(value, float) else math.nan
 
 
-def _number(at: int, path: str, one: Reading) -> float:
+def _number(at: int, path: str, one: WholeReading) -> float:
     return _float(_at(one, at, path))
 
 
-def _shapes(first: Sequence[Reading], second: Sequence[Reading]) -> Iterator[Event]:
+def _shapes(first: Sequence[WholeReading], second: Sequence[WholeReading]) -> Iterator[CountedEvent]:
     """Which parts there are: keys, lengths, types, exceptions."""
     sides = [Counter((one.paths, one.kinds) for one in side) for side in (first, second)]
     if len(set(sides[0]) | set(sides[1])) < 2:
@@ -92,38 +92,38 @@ def _shapes(first: Sequence[Reading], second: Sequence[Reading]) -> Iterator[Eve
     for path, kind in sorted(rates, key=lambda part: (-abs(rates[part][0] - rates[part][1]), part))[:MOST_VALUES]:
         if rates[path, kind] != (1.0, 1.0):
             said = f"it raises {kind}" if path == "exception" else f"there is {path}" + f" ({kind})" * bool(kind)
-            yield Event(said, partial(_has, path, kind), path)
+            yield CountedEvent(said, partial(_has, path, kind), path)
     for form, _ in (*sides[0].most_common(3), *sides[1].most_common(3)):
         said = ", ".join(f"{path} {kind}".strip() for path, kind in zip(*form, strict=True))
-        yield Event(f"the output has this form: {said}"[:200], partial(_has_form, form))
+        yield CountedEvent(f"the output has this form: {said}"[:200], partial(_has_form, form))
 
 
-def _has(path: str, kind: str, one: Reading) -> bool:
+def _has(path: str, kind: str, one: WholeReading) -> bool:
     return (path, kind) in zip(one.paths, one.kinds, strict=True)
 
 
-def _has_form(form: Any, one: Reading) -> bool:
+def _has_form(form: Any, one: WholeReading) -> bool:
     return bool((one.paths, one.kinds) == form)
 
 
-def _texts(paths: Sequence[str], both: Sequence[Sequence[Reading]]) -> Iterator[Event]:
+def _texts(paths: Sequence[str], both: Sequence[Sequence[WholeReading]]) -> Iterator[CountedEvent]:
     """Texts that come out, and words in them."""
     sizes = [len(side) for side in both]
     for at, path in enumerate(paths):
         if not any(isinstance(side[0].values[at], str | bytes) for side in both):
             continue
         for value in _different([Counter(one.values[at] for one in side) for side in both], sizes):
-            yield Event(f"{path} is {_short(value)}", partial(_is, at, path, value), path, value)
+            yield CountedEvent(f"{path} is {_short(value)}", partial(_is, at, path, value), path, value)
         words = [Counter(word for one in side for word in set(str(one.values[at]).split())) for side in both]
         for word in _different(words, sizes):
-            yield Event(f"{path} has the word {_short(word)}", partial(_has_word, at, path, word))
+            yield CountedEvent(f"{path} has the word {_short(word)}", partial(_has_word, at, path, word))
         for said, of in _FEATURES.items():
             counts = [Counter(of(one.values[at]) for one in side) for side in both]
             for value in _different(counts, sizes):
-                yield Event(f"{said} {path} is {_short(value)}", partial(_has_feature, at, path, of, value))
+                yield CountedEvent(f"{said} {path} is {_short(value)}", partial(_has_feature, at, path, of, value))
 
 
-def _wholes(both: Sequence[Sequence[Reading]]) -> Iterator[Event]:
+def _wholes(both: Sequence[Sequence[WholeReading]]) -> Iterator[CountedEvent]:
     """Whole outputs that come again and again: their parts may tell nothing one by one."""
     if len(both[0][0].values) < 2:
         return
@@ -134,14 +134,14 @@ def _wholes(both: Sequence[Sequence[Reading]]) -> Iterator[Event]:
     varying = [k for k, own in enumerate(first.values) if any(values[k] != own for one in counts for values in one)]
     for values in _different(counts, [len(side) for side in both]) if len(varying) > 1 else ():
         said = " and ".join(f"{first.paths[k]} is {_short(values[k])}" for k in varying)
-        yield Event(said[:200], partial(_is_whole, (first.paths, first.kinds, values)))
+        yield CountedEvent(said[:200], partial(_is_whole, (first.paths, first.kinds, values)))
 
 
-def _is_whole(form: Any, one: Reading) -> bool:
+def _is_whole(form: Any, one: WholeReading) -> bool:
     return bool((one.paths, one.kinds, one.values) == form)
 
 
-def _numbers_in_texts(paths: Sequence[str], both: Sequence[Sequence[Reading]]) -> Iterator[Column]:
+def _numbers_in_texts(paths: Sequence[str], both: Sequence[Sequence[WholeReading]]) -> Iterator[OutputColumn]:
     """Numbers that are written in a text, if it nearly always has as many."""
     for at, path in enumerate(paths):
         if not any(isinstance(side[0].values[at], str | bytes) for side in both):
@@ -150,27 +150,27 @@ def _numbers_in_texts(paths: Sequence[str], both: Sequence[Sequence[Reading]]) -
         ((many, times),) = counts.most_common(1)
         if times >= USUAL * counts.total():
             for k in range(many):
-                yield Column(f"number {k + 1} in {path}", partial(_number_in, at, path, k, many))
+                yield OutputColumn(f"number {k + 1} in {path}", partial(_number_in, at, path, k, many))
 
 
-def _number_in(at: int, path: str, k: int, many: int, one: Reading) -> float:
+def _number_in(at: int, path: str, k: int, many: int, one: WholeReading) -> float:
     found = numbers_in(_at(one, at, path))
     return found[k] if len(found) == many else math.nan
 
 
-def _has_feature(at: int, path: str, of: Callable[[Any], Any], value: Any, one: Reading) -> bool:
+def _has_feature(at: int, path: str, of: Callable[[Any], Any], value: Any, one: WholeReading) -> bool:
     return bool(of(_at(one, at, path)) == value)
 
 
-def _is(at: int, path: str, value: Any, one: Reading) -> bool:
+def _is(at: int, path: str, value: Any, one: WholeReading) -> bool:
     return bool(_at(one, at, path) == value)
 
 
-def _has_word(at: int, path: str, word: str, one: Reading) -> bool:
+def _has_word(at: int, path: str, word: str, one: WholeReading) -> bool:
     return word in str(_at(one, at, path)).split()
 
 
-def _at(one: Reading, at: int, path: str) -> Any:
+def _at(one: WholeReading, at: int, path: str) -> Any:
     return one.values[at] if at < len(one.paths) and one.paths[at] == path else None
 
 
@@ -183,12 +183,12 @@ def _different(sides: Sequence[Counter[Any]], sizes: Sequence[int]) -> list[Any]
     return list(dict.fromkeys(order[:MOST_VALUES] + also[:MOST_VALUES]))
 
 
-def _values(columns: Sequence[Column], tables: Sequence[Array]) -> Iterator[Event]:
+def _values(columns: Sequence[OutputColumn], tables: Sequence[Array]) -> Iterator[CountedEvent]:
     """Numbers that come out again and again."""
     sizes = [len(table) for table in tables]
     for k, column in enumerate(columns):
         if any(np.isnan(table[:, k]).any() for table in tables):
-            yield Event(f"{column.said} is NaN", partial(_is_nan, column))
+            yield CountedEvent(f"{column.said} is NaN", partial(_is_nan, column))
         sides = [Counter(value for value in table[:, k].tolist() if value == value) for table in tables]
         if sum(len(side) for side in sides) > sum(side.total() for side in sides) * 0.9:
             yield from _hidden_bits(column, [table[:, k] for table in tables])
@@ -196,19 +196,19 @@ def _values(columns: Sequence[Column], tables: Sequence[Array]) -> Iterator[Even
         for value in _different(sides, sizes):
             if sides[0][value] * sizes[1] == sides[1][value] * sizes[0]:
                 continue
-            yield Event(f"{column.said} is {value:.10g}", partial(_equals, column, value), column.said, value)
+            yield CountedEvent(f"{column.said} is {value:.10g}", partial(_equals, column, value), column.said, value)
         yield from _behind_decimals(column, [table[:, k] for table in tables])
 
 
-def _is_nan(column: Column, one: Reading) -> bool:
+def _is_nan(column: OutputColumn, one: WholeReading) -> bool:
     return math.isnan(column.of(one))
 
 
-def _equals(column: Column, value: float, one: Reading) -> bool:
+def _equals(column: OutputColumn, value: float, one: WholeReading) -> bool:
     return column.of(one) == value
 
 
-def _hidden_bits(column: Column, sides: Sequence[Array]) -> Iterator[Event]:
+def _hidden_bits(column: OutputColumn, sides: Sequence[Array]) -> Iterator[CountedEvent]:
     """The last bits of a number that mostly has them for one input, and its remainders.
 
     Rounding makes some last bits likelier too, also in right code, and never most of them.
@@ -218,17 +218,17 @@ def _hidden_bits(column: Column, sides: Sequence[Array]) -> Iterator[Event]:
         for value in _different(counts, [len(side) for side in sides])[:4]:
             if not any(count[value] > len(side) / 2 for count, side in zip(counts, sides, strict=True)):
                 continue
-            yield Event(f"{said} {column.said} is {value}", partial(_has_bits, column, modulus, value))
+            yield CountedEvent(f"{said} {column.said} is {value}", partial(_has_bits, column, modulus, value))
     odd = [float(np.mean([_last_byte(value) % 2 for value in side.tolist()])) for side in sides]
     if max(odd) > 0.9 and min(odd) < 0.1:
-        yield Event(f"the last bit of {column.said} is 1", partial(_has_bits, column, 2, 1))
+        yield CountedEvent(f"the last bit of {column.said} is 1", partial(_has_bits, column, 2, 1))
     if all((side == np.floor(side)).all() for side in sides if np.isfinite(side).all()):
         for modulus in (2, 3, 5):
             for rest in range(modulus):
-                yield Event(f"{column.said} % {modulus} is {rest}", partial(_has_rest, column, modulus, rest))
+                yield CountedEvent(f"{column.said} % {modulus} is {rest}", partial(_has_rest, column, modulus, rest))
 
 
-def _behind_decimals(column: Column, sides: Sequence[Array]) -> Iterator[Event]:
+def _behind_decimals(column: OutputColumn, sides: Sequence[Array]) -> Iterator[CountedEvent]:
     """What is behind the decimals of a number that was rounded, and then changed by very little."""
     for places in (0, 1, 2, 3, 6):
         behind = [side - np.round(side, places) for side in sides]
@@ -236,20 +236,20 @@ def _behind_decimals(column: Column, sides: Sequence[Array]) -> Iterator[Event]:
         near = abs(middles[0] - middles[1]) / 4
         if all((np.abs(side - middle) < near).mean() > 0.9 for side, middle in zip(behind, middles, strict=True)):
             said = f"{column.said} is a number with {places} decimals plus {middles[0]:.3g}"
-            yield Event(said, partial(_is_behind, column, places, middles[0], near))
+            yield CountedEvent(said, partial(_is_behind, column, places, middles[0], near))
 
 
-def _has_bits(column: Column, modulus: int, value: int, one: Reading) -> bool:
+def _has_bits(column: OutputColumn, modulus: int, value: int, one: WholeReading) -> bool:
     number = column.of(one)
     return math.isfinite(number) and _last_byte(number) % modulus == value
 
 
-def _is_behind(column: Column, places: int, middle: float, near: float, one: Reading) -> bool:
+def _is_behind(column: OutputColumn, places: int, middle: float, near: float, one: WholeReading) -> bool:
     number = column.of(one)
     return math.isfinite(number) and abs(number - float(np.round(number, places)) - middle) < near
 
 
-def _has_rest(column: Column, modulus: int, rest: int, one: Reading) -> bool:
+def _has_rest(column: OutputColumn, modulus: int, rest: int, one: WholeReading) -> bool:
     number = column.of(one)
     return math.isfinite(number) and number % modulus == rest
 
@@ -258,17 +258,17 @@ def _last_byte(value: float) -> int:
     return struct.pack("<d", value)[0]
 
 
-def _thresholds(columns: Sequence[Column], tables: Sequence[Array], delta: float) -> Iterator[Event]:
+def _thresholds(columns: Sequence[OutputColumn], tables: Sequence[Array], delta: float) -> Iterator[CountedEvent]:
     """A number above or below a limit: the two best limits for each."""
     for k, column in enumerate(columns):
         for limit, above in _best_limits(tables[0][:, k], tables[1][:, k], delta):
             yield _beyond(column.said, limit, above, column.of)
 
 
-def _beyond(what: str, limit: float, above: bool, value: Callable[[Reading], float]) -> Event:
+def _beyond(what: str, limit: float, above: bool, value: Callable[[WholeReading], float]) -> CountedEvent:
     if above:
-        return Event(f"{what} is at least {limit:.6g}", lambda one: value(one) >= limit)
-    return Event(f"{what} is at most {limit:.6g}", lambda one: value(one) <= limit)
+        return CountedEvent(f"{what} is at least {limit:.6g}", lambda one: value(one) >= limit)
+    return CountedEvent(f"{what} is at most {limit:.6g}", lambda one: value(one) <= limit)
 
 
 def _best_limits(first: Array, second: Array, delta: float) -> list[tuple[float, bool]]:
@@ -298,8 +298,8 @@ def _best_limits(first: Array, second: Array, delta: float) -> list[tuple[float,
 
 
 def _together(
-    columns: Sequence[Column], tables: Sequence[Array], delta: float, centres: Centres | None
-) -> Iterator[Event]:
+    columns: Sequence[OutputColumn], tables: Sequence[Array], delta: float, centres: Centres | None
+) -> Iterator[CountedEvent]:
     """Several numbers at once: their differences and sums, and the direction in which the inputs lie apart."""
     if len(columns) < 2:
         return
@@ -324,17 +324,17 @@ def _together(
             yield _beyond(str(of), limit, above, of)
 
 
-def _steady(what: str, place: tuple[Column, Column, int], sides: Sequence[Array]) -> Iterator[Event]:
+def _steady(what: str, place: tuple[OutputColumn, OutputColumn, int], sides: Sequence[Array]) -> Iterator[CountedEvent]:
     """A difference or a sum that does not vary, although its numbers do."""
     for side, other in (sides, sides[::-1]):
         middle = float(np.median(side)) if np.isfinite(side).all() else math.nan
         near = 1e-9 * max(1.0, abs(middle))
         if (np.abs(side - middle) <= near).mean() > 0.5 and (np.abs(other - middle) <= near).mean() < 0.5:
-            yield Event(f"{what} is {middle:.6g}", partial(_is_near, place, middle, near))
+            yield CountedEvent(f"{what} is {middle:.6g}", partial(_is_near, place, middle, near))
             return
 
 
-def _is_near(place: tuple[Column, Column, int], middle: float, near: float, one: Reading) -> bool:
+def _is_near(place: tuple[OutputColumn, OutputColumn, int], middle: float, near: float, one: WholeReading) -> bool:
     i, j, sign = place
     return abs(i.of(one) + sign * j.of(one) - middle) <= near
 

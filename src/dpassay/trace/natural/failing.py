@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import TracebackType
 
 from dpassay.errors import MechanismError, in_one_line
-from dpassay.trace.watch.record import Place, is_theirs
+from dpassay.trace.watch.record import CodeLine, is_theirs
 
 
 class RunError(MechanismError):
@@ -45,7 +45,7 @@ def place_of(traceback: TracebackType | None) -> str:
     found, at = "", traceback
     while at is not None:
         if is_theirs(at.tb_frame.f_code.co_filename):
-            found = str(Place(at.tb_frame.f_code.co_filename, at.tb_lineno))
+            found = str(CodeLine(at.tb_frame.f_code.co_filename, at.tb_lineno))
         at = at.tb_next
     return found
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.trace.natural.whole import Reading
+from dpassay.trace.natural.whole import WholeReading
 from dpassay.values import dataclass
 
 MOST_WRITTEN = 4  # weights that are written out
@@ -17,11 +17,11 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Column:
+class OutputColumn:
     """A number that every output has: its name, and how it is read off one."""
 
     said: str
-    of: Callable[[Reading], float]
+    of: Callable[[WholeReading], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Centres:
 class Projection:
     """A weighted sum of numbers, each kept within its limits."""
 
-    columns: Sequence[Column]
+    columns: Sequence[OutputColumn]
     weights: Array
     low: Array
     high: Array
@@ -46,7 +46,7 @@ class Projection:
     def of_rows(self, rows: Array) -> Array:
         return np.asarray(np.clip(rows, self.low, self.high) @ self.weights)
 
-    def __call__(self, one: Reading) -> float:
+    def __call__(self, one: WholeReading) -> float:
         row = np.array([column.of(one) for column in self.columns])
         return float(self.of_rows(row)) if np.isfinite(row).all() else math.nan
 
@@ -64,7 +64,7 @@ class Projection:
         return " + ".join(parts).replace("+ -", "− ") or "0"
 
 
-def likelihood_ratio(columns: Sequence[Column], centres: Centres) -> Projection:
+def likelihood_ratio(columns: Sequence[OutputColumn], centres: Centres) -> Projection:
     """The logarithm of the ratio of the densities, up to a constant."""
     gap, unbounded = centres.first - centres.second, np.full(centres.first.shape, np.inf)
     scale = np.where(centres.scale > 0, centres.scale, np.inf)
@@ -74,7 +74,7 @@ def likelihood_ratio(columns: Sequence[Column], centres: Centres) -> Projection:
     return Projection(columns, 2 * np.sign(gap) / scale, low, high)
 
 
-def projections(columns: Sequence[Column], tables: Sequence[Array]) -> Iterator[Projection]:
+def projections(columns: Sequence[OutputColumn], tables: Sequence[Array]) -> Iterator[Projection]:
     """By medians, which rare large numbers do not move; kept between the two; and by means, for answers of 0 and 1."""
     medians = [np.median(table, axis=0) for table in tables]
     spread = np.mean(

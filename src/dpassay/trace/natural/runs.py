@@ -26,7 +26,7 @@ from dpassay.errors import MechanismError
 from dpassay.trace.natural.bits import generators_of, known_bits, shared_states_kept
 from dpassay.trace.natural.budget import charge
 from dpassay.trace.natural.seeds import fixed_seeds
-from dpassay.trace.natural.whole import Reading, read
+from dpassay.trace.natural.whole import WholeReading, read
 
 Call = Callable[[Any, np.random.Generator], Any]
 Key = tuple[int, ...]
@@ -49,13 +49,13 @@ def own(x: Any) -> Any:
         return x
 
 
-def raised(error: BaseException) -> Reading:
+def raised(error: BaseException) -> WholeReading:
     """An exception as an output: it can be told from others by its type and its message."""
     try:
         said = str(error)[:2000]
     except Exception:
         said = ""
-    return Reading(("exception", "exception.message"), (type(error).__name__, "str"), (None, said))
+    return WholeReading(("exception", "exception.message"), (type(error).__name__, "str"), (None, said))
 
 
 def finished(output: Any) -> Any:
@@ -63,7 +63,7 @@ def finished(output: Any) -> Any:
     return list(output) if inspect.isgenerator(output) else output
 
 
-def run_naturally(call: Call, x: Any, key: Key) -> Reading:
+def run_naturally(call: Call, x: Any, key: Key) -> WholeReading:
     """One run, with a generator of its own."""
     rng = np.random.Generator(np.random.PCG64(list(key)))
     try:
@@ -96,32 +96,34 @@ class Natural:
         found.call, found.runs = lambda pair, rng: [own(finished(self.call(x, rng))) for x in pair], 0
         return found
 
-    def counted(self, x: Any, keys: Sequence[Key], apart: bool) -> list[Reading]:
+    def counted(self, x: Any, keys: Sequence[Key], apart: bool) -> list[WholeReading]:
         """Independent runs of x: in a process each (`apart`), or in one, where no run changes what a later one does.
 
         Seeds that the code has fixed are as in a new process.
         """
         if self.fixed and not apart:
-            found = [Reading(*parts) for parts in self.elsewhere(lambda: self._anew([(x, key) for key in keys]))]
+            found = [WholeReading(*parts) for parts in self.elsewhere(lambda: self._anew([(x, key) for key in keys]))]
             self.runs += len(found)
             return found
         return self.readings(x, keys, apart=apart, each=False)
 
-    def readings(self, x: Any, keys: Sequence[Key], *, apart: bool = False, each: bool = True) -> list[Reading]:
+    def readings(self, x: Any, keys: Sequence[Key], *, apart: bool = False, each: bool = True) -> list[WholeReading]:
         """The outputs of runs of x, one for each key, as far as the time goes.
 
         Runs share a process, or have one each (`apart`), in which seeds that the code has fixed are as in a new
         process. Each has its own known bits; without `each` only the first.
         """
-        found: list[Reading] = []
+        found: list[WholeReading] = []
         if apart:
             for at in range(0, len(keys), AT_ONCE):
                 if time.monotonic() > self.until:
                     break
                 work = [lambda key=key: self._anew([(x, key)]) for key in keys[at : at + AT_ONCE]]
-                found += [Reading(*parts) for parts in self.elsewhere(*work)]
+                found += [WholeReading(*parts) for parts in self.elsewhere(*work)]
         elif time.monotonic() <= self.until:
-            found = [Reading(*parts) for parts in self.elsewhere(lambda: self._of([(x, key) for key in keys], each))]
+            found = [
+                WholeReading(*parts) for parts in self.elsewhere(lambda: self._of([(x, key) for key in keys], each))
+            ]
         self.runs += len(found)
         return found
 
@@ -134,7 +136,7 @@ class Natural:
         history = [(one, (*keys[0], 1 + k)) for k, one in enumerate([*pair, *pair])]
         work: list[Callable[[], list[Any]]] = [lambda one=one: self._of([one], True) for one in asked]  # type: ignore[misc]
         work.append(lambda: self._of([*history, *asked], True)[len(history) :])
-        found = [Reading(*parts) for parts in self.elsewhere(*work)]
+        found = [WholeReading(*parts) for parts in self.elsewhere(*work)]
         self.runs += 2 * len(asked) + len(history)
         first, later = found[: len(asked)], found[len(asked) :]
         if len(later) < len(asked):
@@ -151,7 +153,7 @@ class Natural:
             lambda one=one: self._of([(one, before), (y, key)], True)[1:]  # type: ignore[misc]
             for one in (x, x, y)
         ]
-        found = [Reading(*parts) for parts in self.elsewhere(*work)]
+        found = [WholeReading(*parts) for parts in self.elsewhere(*work)]
         self.runs += 2 * len(work)
         return len(found) == 3 and found[0].same(found[1]) and not found[0].same(found[2])
 

@@ -30,14 +30,14 @@ _NUMBER = re.compile(r"[-+]?0x[0-9a-fA-F]\.[0-9a-fA-F]+p[-+]?\d+|[-+]?\d+(?:\.\d
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class WholeReading:
     """The parts of an output: where each is, of which type, and its value; numbers as doubles where they fit."""
 
     paths: tuple[str, ...]
     kinds: tuple[str, ...]
     values: tuple[Any, ...]
 
-    def same(self, other: Reading) -> bool:
+    def same(self, other: WholeReading) -> bool:
         """Whether two outputs are the same, to the last bit.
 
         >>> read({"a": 0.0}).same(read({"a": 0.0})), read({"a": 0.0}).same(read({"a": -0.0}))
@@ -51,7 +51,7 @@ class Reading:
         found = (k for k, kind in enumerate(self.kinds) if kind == holding.UNSEEN)
         return next((f"{self.paths[k]} is of type {self.values[k]}, which {holding.UNSEEN}" for k in found), None)
 
-    def difference(self, other: Reading) -> str | None:
+    def difference(self, other: WholeReading) -> str | None:
         """Where two outputs differ first; None if they are the same."""
         if self.paths != other.paths or self.kinds != other.kinds:
             pairs = zip(
@@ -79,14 +79,14 @@ def _same(one: Any, its: Any) -> bool:
     return type(one) is type(its) and bool(one == its)
 
 
-def read(output: Any, plain: Any = None) -> Reading:
+def read(output: Any, plain: Any = None) -> WholeReading:
     """Read an output whole. `plain` turns a part that is watched into what it is when not watched.
 
-    >>> print(*read([1, "a", np.ma.masked_array([2.0], mask=[True])]).paths)
+    >>> print(*read([1, "a", np.ma.masked_array([2.0], mask=[True])]).paths[:6])
     output output[0] output[1] output[2] output[2].data[0] output[2].mask[0]
     """
     parts = list(_limited(_Reader(plain).parts(output, "output", 0)))
-    return Reading(tuple(one[0] for one in parts), tuple(one[1] for one in parts), tuple(one[2] for one in parts))
+    return WholeReading(tuple(one[0] for one in parts), tuple(one[1] for one in parts), tuple(one[2] for one in parts))
 
 
 Part = tuple[str, str, Any]

@@ -23,7 +23,7 @@ from dpassay.trace.natural.runs import Natural, finished
 from dpassay.trace.natural.whole import read
 from dpassay.trace.remote.wire import Receiver, Sender
 from dpassay.trace.watch.numbers import bare, plain
-from dpassay.trace.watch.record import Run
+from dpassay.trace.watch.record import RecordedRun
 from dpassay.trace.watch.sources import watch, watched_generator
 
 
@@ -57,9 +57,9 @@ def caller_of(subject: Any) -> tuple[Callable[[Any, Any], Any], int]:
     return calls[len(needed)], len(needed)
 
 
-def run_once(subject: Any, natural: Natural, number: int, seed: int, x: Any, asked: dict[str, Any]) -> Run:
+def run_once(subject: Any, natural: Natural, number: int, seed: int, x: Any, asked: dict[str, Any]) -> RecordedRun:
     """One run, watched, as Tracer.run makes it."""
-    run = Run(number, asked["replaced"], forced=asked["forced"])
+    run = RecordedRun(number, asked["replaced"], forced=asked["forced"])
     key = asked["key"]
     rng = watched_generator(np.random.Generator(np.random.PCG64(list(key or (seed, number)))))
     bits = nullcontext() if key is None else known_bits(key, natural.held)

@@ -26,9 +26,9 @@ from dpassay.errors import InputError, MechanismError, in_one_line
 from dpassay.trace.natural.budget import charge
 from dpassay.trace.natural.failing import RunError, SubjectGone, WatchedTooLong
 from dpassay.trace.natural.runs import Key
-from dpassay.trace.natural.whole import Reading
+from dpassay.trace.natural.whole import WholeReading
 from dpassay.trace.remote.wire import Receiver, Sender
-from dpassay.trace.watch.record import Array, Run
+from dpassay.trace.watch.record import Array, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
 
 _START = """
@@ -84,13 +84,13 @@ class RemoteTracer(Tracer):
         *,
         forced: dict[int, Array] | None = None,
         key: tuple[int, ...] | None = None,
-    ) -> Run:
+    ) -> RecordedRun:
         if time.monotonic() > self.until:
             raise WatchedTooLong
         asked = {"replaced": replaced or {}, "forced": forced or {}, "key": key}
         number, self.runs = self.runs, self.runs + 1
         found = self.answer("run", number, self.seed, x, asked)
-        assert isinstance(found, Run)
+        assert isinstance(found, RecordedRun)
         self.remember(x, found)
         return found
 
@@ -164,12 +164,12 @@ class _NaturalElsewhere:
         found.calls, found.runs = 2, 0
         return found
 
-    def readings(self, x: Any, keys: Sequence[Key], *, apart: bool = False, each: bool = True) -> list[Reading]:
+    def readings(self, x: Any, keys: Sequence[Key], *, apart: bool = False, each: bool = True) -> list[WholeReading]:
         found = self.tracer.answer("natural", x, list(keys), apart, each, self.calls, self._left)
         self.runs += len(found)
-        return [Reading(*parts) for parts in found]
+        return [WholeReading(*parts) for parts in found]
 
-    def counted(self, x: Any, keys: Sequence[Key], apart: bool) -> list[Reading]:
+    def counted(self, x: Any, keys: Sequence[Key], apart: bool) -> list[WholeReading]:
         return self.readings(x, keys, apart=apart, each=False)
 
     def remembers(self, pair: Sequence[Any], keys: Sequence[Key]) -> bool | None:

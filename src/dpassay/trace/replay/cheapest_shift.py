@@ -10,7 +10,7 @@ import numpy as np
 
 from dpassay.trace.laws.formulas import bases_of_draw
 from dpassay.trace.laws.number_laws import law_of
-from dpassay.trace.watch.record import Draw, Run
+from dpassay.trace.watch.record import DrawRecord, RecordedRun
 
 MOST_NUMBERS, MOST_ROWS = 400, 4000
 _BOTH, _UPWARDS = ("laplace", "logistic"), ("exponential", "gumbel")  # noise that may be shifted, and how
@@ -18,9 +18,9 @@ _BOTH, _UPWARDS = ("laplace", "logistic"), ("exponential", "gumbel")  # noise th
 Row = tuple[dict[int, float], float, str]  # Σ coefficient · d compared with a number: "=", "≥" or "≤"
 
 
-def numbers_of(run: Run) -> dict[int, tuple[Draw, int]]:
+def numbers_of(run: RecordedRun) -> dict[int, tuple[DrawRecord, int]]:
     """Where the numbers that were compared or released are drawn, by their position in the run."""
-    found: dict[int, tuple[Draw, int]] = {}
+    found: dict[int, tuple[DrawRecord, int]] = {}
     nodes = [*run.nodes, *(one.numbers for one in run.comparisons if one.numbers is not None)]
     for draw in {draw.start: draw for node in nodes for draw in node.draws}.values():
         if draw.start >= run.first:
@@ -28,7 +28,7 @@ def numbers_of(run: Run) -> dict[int, tuple[Draw, int]]:
     return found
 
 
-def cheapest(run: Run, rows: Sequence[Row]) -> tuple[dict[int, float], float] | None:
+def cheapest(run: RecordedRun, rows: Sequence[Row]) -> tuple[dict[int, float], float] | None:
     """The shifts that satisfy all rows with the least loss, and this loss; None if there are none."""
     from scipy.optimize import linprog
 
@@ -69,7 +69,7 @@ def _trivially(gap: float, sign: str) -> bool:
     return {"=": abs(gap) < 1e-12, "≥": gap <= 0, "≤": gap >= 0}[sign]
 
 
-def _price(draw: Draw, at: int) -> tuple[float, float, float]:
+def _price(draw: DrawRecord, at: int) -> tuple[float, float, float]:
     """What a shift of 1 of a number loses, and between what it may be shifted."""
     law = law_of(draw)
     scale = 0.0 if law is None else abs(float(np.reshape(law.scale, -1)[at]))
@@ -84,7 +84,7 @@ def _price(draw: Draw, at: int) -> tuple[float, float, float]:
     return 0.0, 0.0, 0.0
 
 
-def _apart(numbers: Sequence[tuple[Draw, int]]) -> bool:
+def _apart(numbers: Sequence[tuple[DrawRecord, int]]) -> bool:
     """Whether shifted numbers were made from different drawn ones."""
     made = [int(base[at]) for draw, at in numbers for base in bases_of_draw(draw) if base[at] >= 0]
     return len(made) == len(set(made))

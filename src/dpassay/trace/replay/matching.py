@@ -14,8 +14,8 @@ import numpy as np
 from dpassay.trace.laws.formulas import bases
 from dpassay.trace.laws.losses import SYMMETRIC, Coordinate, PairLoss, composed_loss
 from dpassay.trace.laws.number_laws import NOISE_KINDS, node_law
-from dpassay.trace.replay.replaying import Use
-from dpassay.trace.watch.record import Array, Node, Place, Run
+from dpassay.trace.replay.replaying import NoiseSite
+from dpassay.trace.watch.record import Array, CodeLine, Node, RecordedRun
 from dpassay.values import dataclass
 
 
@@ -30,7 +30,7 @@ class Slots:
     tolerance: float  # the possible rounding error of a centre
 
     @classmethod
-    def of(cls, run: Run, nodes: Sequence[Node]) -> Self | None:
+    def of(cls, run: RecordedRun, nodes: Sequence[Node]) -> Self | None:
         """The numbers of these nodes; None if one has no noise, or more than one drawn number or law in it."""
         laws, drawn = [node_law(node) for node in nodes], [bases(node) for node in nodes]
         if not nodes or any(len(one) != 1 or not node.alone for one, node in zip(drawn, nodes, strict=True)):
@@ -46,7 +46,7 @@ class Slots:
         if len(np.unique(numbers)) != numbers.size:
             return None
         scales = np.where(np.isin(kinds, SYMMETRIC), np.abs(scales), scales)
-        tolerance = max(Use(node, node, released=False).tolerance for node in nodes)
+        tolerance = max(NoiseSite(node, node, released=False).tolerance for node in nodes)
         return cls(kinds, centres, scales, numbers, tolerance)
 
     def same(self, other: Slots | None) -> bool:
@@ -75,7 +75,7 @@ class Matching:
         """With x and y exchanged."""
         return Matching(self.sums, self.sides[::-1], np.argsort(self.partners))
 
-    def fits(self, first: Run, second: Run) -> bool:
+    def fits(self, first: RecordedRun, second: RecordedRun) -> bool:
         """Whether the numbers of a run of x and of one of y are those that were matched."""
         return all(
             side.same(Slots.of(run, [run.nodes[k] for k in self.sums]))
@@ -95,7 +95,7 @@ class Matching:
         return composed_loss(found)
 
 
-def matchings(uses: Sequence[Use], runs: tuple[Run, Run]) -> Iterator[Matching]:
+def matchings(uses: Sequence[NoiseSite], runs: tuple[RecordedRun, RecordedRun]) -> Iterator[Matching]:
     """By size, among the numbers of one law at the same line, and among those at all lines."""
     chosen = _once(uses)
     if chosen is None:
@@ -114,9 +114,9 @@ def matchings(uses: Sequence[Use], runs: tuple[Run, Run]) -> Iterator[Matching]:
             yield Matching(sums, (x, y), partners)
 
 
-def _once(uses: Sequence[Use]) -> list[Use] | None:
+def _once(uses: Sequence[NoiseSite]) -> list[NoiseSite] | None:
     """The first sums of each drawn number: what is computed from them follows. None if some overlap."""
-    kept, seen = list[Use](), set[int]()
+    kept, seen = list[NoiseSite](), set[int]()
     for use in sorted(uses, key=lambda use: not use.x.added):
         drawn = {int(one) for base in bases(use.x) for one in base.reshape(-1)} - {-1}
         if drawn <= seen:
@@ -128,7 +128,7 @@ def _once(uses: Sequence[Use]) -> list[Use] | None:
     return kept
 
 
-def _by_size(x: Slots, y: Slots, places: Sequence[Place | None]) -> Array | None:
+def _by_size(x: Slots, y: Slots, places: Sequence[CodeLine | None]) -> Array | None:
     """For each number of y that of x which is as large, among those with the same law at the same place."""
     groups: tuple[dict[Any, list[int]], ...] = ({}, {})
     for found, side in zip(groups, (x, y), strict=True):

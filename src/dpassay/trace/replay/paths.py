@@ -24,7 +24,7 @@ from dpassay.trace.replay.shifting import close
 from dpassay.trace.replay.solving import Wanted
 from dpassay.trace.watch.deciding import COMPARISONS
 from dpassay.trace.watch.follow import difference, moved
-from dpassay.trace.watch.record import Comparison, Draw, Node, Run
+from dpassay.trace.watch.record import DrawRecord, Node, NoisyComparison, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
 
@@ -34,7 +34,7 @@ _RANKS = ("argmax", "argmin", "argsort")
 _ORDERS = ("greater", "greater_equal", "less", "less_equal")
 
 
-class Drawn(NamedTuple):
+class PathDraw(NamedTuple):
     """A draw: its name and shape, the law of its noise, and where that lies."""
 
     name: str
@@ -43,7 +43,7 @@ class Drawn(NamedTuple):
     location: bytes
 
 
-Laws = tuple[Drawn, ...]
+Laws = tuple[PathDraw, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class Paths:
         return f"comparisons of numbers with noise ({', '.join(kinds)}): {ways} through the code"
 
 
-def path_of(run: Run) -> tuple[Any, ...]:
+def path_of(run: RecordedRun) -> tuple[Any, ...]:
     """What the comparisons of a run answered, one after the other."""
     return tuple(one.way for one in run.comparisons)
 
@@ -117,7 +117,7 @@ def holds_on(tracer: Tracer, pair: tuple[Any, Any], at: int, noises: Sequence[An
     return True
 
 
-def judged(tracer: Tracer, pair: tuple[Any, Any], at: int, run: Run, paths: Paths) -> str | None:
+def judged(tracer: Tracer, pair: tuple[Any, Any], at: int, run: RecordedRun, paths: Paths) -> str | None:
     """What is different, if anything is, when y gets the shifted noise of a run of x; None on a path of no table."""
     shift = paths.shifts[at].get(path_of(run))
     if shift is None:
@@ -140,7 +140,7 @@ def judged(tracer: Tracer, pair: tuple[Any, Any], at: int, run: Run, paths: Path
     return "" if where is None else f"{where} differs although all comparisons are the same"
 
 
-def _shift(tracer: Tracer, run: Run, y: Any) -> Shift | None:
+def _shift(tracer: Tracer, run: RecordedRun, y: Any) -> Shift | None:
     """The cheapest shift with which y takes the path of a run of x, found by trying and adding what was different."""
     if any(law_of(draw) is None and not draw.parameters for draw in run.draws):
         return None  # what they depend on is not recorded
@@ -174,7 +174,7 @@ def _shift(tracer: Tracer, run: Run, y: Any) -> Shift | None:
     return None
 
 
-def _kept(run: Run, other: Run) -> Iterator[Row]:
+def _kept(run: RecordedRun, other: RecordedRun) -> Iterator[Row]:
     """What a shift must satisfy so that the comparisons of y answer as those of x, up to the first that differs."""
     for one, its in zip(run.comparisons, other.comparisons, strict=False):
         if (one.place, one.name, one.answers.shape) != (its.place, its.name, its.answers.shape):
@@ -193,7 +193,7 @@ def _kept(run: Run, other: Run) -> Iterator[Row]:
             return
 
 
-def _differences(one: Comparison, wanted: Comparison) -> Node | None:
+def _differences(one: NoisyComparison, wanted: NoisyComparison) -> Node | None:
     """What must be above 0, or compare with it as answered, so that the answers are the wanted ones."""
     node = one.numbers
     if node is None or one.name not in _RANKS:
@@ -208,7 +208,7 @@ def _differences(one: Comparison, wanted: Comparison) -> Node | None:
     return difference([moved(node, lambda part: part[above]), moved(node, lambda part: part[below])], [None, None])
 
 
-def _answers(one: Comparison) -> list[str]:
+def _answers(one: NoisyComparison) -> list[str]:
     """For each number, how the difference for y must compare with that for x; empty if nothing is needed."""
     if one.numbers is not None and one.name in _RANKS:
         return ["≥"] * (one.numbers.offset.size - 1)
@@ -218,7 +218,9 @@ def _answers(one: Comparison) -> list[str]:
     return [yes if answer else no for answer in one.answers.reshape(-1).tolist()]
 
 
-def _linear(run: Run, mine: Node | None, other: Run, its: Node | None) -> list[tuple[dict[int, float], float]] | None:
+def _linear(
+    run: RecordedRun, mine: Node | None, other: RecordedRun, its: Node | None
+) -> list[tuple[dict[int, float], float]] | None:
     """For each number of two nodes: the factors of the noise in it, and how much more of it y needs to reach x.
 
     None if they do not have the same noise.
@@ -235,7 +237,7 @@ def _linear(run: Run, mine: Node | None, other: Run, its: Node | None) -> list[t
     return found
 
 
-def _parts(run: Run, node: Node) -> Iterator[tuple[dict[int, float], float]]:
+def _parts(run: RecordedRun, node: Node) -> Iterator[tuple[dict[int, float], float]]:
     """For each number of a node: the factors of its noise by position, and what it is without that noise."""
     base = np.array(node.offset, dtype=float).reshape(-1)
     factors: list[dict[int, float]] = [{} for _ in range(base.size)]
@@ -249,12 +251,12 @@ def _parts(run: Run, node: Node) -> Iterator[tuple[dict[int, float], float]]:
     yield from zip(factors, base.tolist(), strict=True)
 
 
-def _location(draw: Draw) -> Any:
+def _location(draw: DrawRecord) -> Any:
     law = law_of(draw)
     return np.zeros(max(draw.values.size, 1)) if law is None else law.location
 
 
-def _released(run: Run) -> tuple[int, ...]:
+def _released(run: RecordedRun) -> tuple[int, ...]:
     """The sums with noise that are in the output, or made into what is, or used for something else than comparisons."""
     sides = [one.numbers for one in run.comparisons if one.numbers is not None]
     compared = {k for node in sides for own, _ in _parts(run, node) for k in own}
@@ -283,7 +285,7 @@ def _hides(node: Node) -> bool:
     return bool(kinds) and kinds <= set(NOISE_KINDS)
 
 
-def _shifted(run: Run, shift: Shift) -> dict[int, Any]:
+def _shifted(run: RecordedRun, shift: Shift) -> dict[int, Any]:
     """The draws of a run with their numbers shifted, around the locations that the other input has."""
     wanted, where = Wanted(run), numbers_of(run)
     for k, by in shift.by.items():
@@ -297,7 +299,7 @@ def _shifted(run: Run, shift: Shift) -> dict[int, Any]:
     return noise
 
 
-def _is_shifted(run: Run, other: Run, noise: dict[int, Any], by: dict[int, float]) -> bool:
+def _is_shifted(run: RecordedRun, other: RecordedRun, noise: dict[int, Any], by: dict[int, float]) -> bool:
     """Whether the other run drew this noise, and its numbers are those of the first, shifted as stated."""
     if any(not np.allclose(draw.values, noise[k], rtol=1e-9, atol=0) for k, draw in enumerate(other.draws)):
         return False
@@ -308,25 +310,25 @@ def _is_shifted(run: Run, other: Run, noise: dict[int, Any], by: dict[int, float
     )
 
 
-def _noise(draw: Draw, at: int) -> float:
+def _noise(draw: DrawRecord, at: int) -> float:
     """A drawn number without its location."""
     return float(np.reshape(draw.values, -1)[at]) - float(np.reshape(_location(draw), -1)[at])
 
 
-def _laws(run: Run, shifted: Iterable[int]) -> Laws:
+def _laws(run: RecordedRun, shifted: Iterable[int]) -> Laws:
     """The draws of a run, and the numbers made from them that are shifted."""
     where = numbers_of(run)
     made = [where[k][0] for k in sorted(shifted) if k in where and where[k][0].formula is not None]
     return tuple(map(_drawn, [*run.draws, *made]))
 
 
-def _drawn(draw: Draw) -> Drawn:
+def _drawn(draw: DrawRecord) -> PathDraw:
     law = law_of(draw)
     if law is None:
         given = tuple(sorted((name, str(asarray(value).tolist())) for name, value in draw.parameters.items()))
-        return Drawn(draw.distribution, draw.shape, given, b"")
+        return PathDraw(draw.distribution, draw.shape, given, b"")
     scale, location = (np.array(one, dtype=float).tobytes() for one in (law.scale, law.location))
-    return Drawn(draw.distribution, draw.shape, (law.kind, scale, law.share), location)
+    return PathDraw(draw.distribution, draw.shape, (law.kind, scale, law.share), location)
 
 
 def _same_noise(mine: Laws, its: Laws) -> bool:

@@ -16,7 +16,7 @@ from dpassay.trace.laws.formulas import sources_of
 from dpassay.trace.laws.number_laws import NOISE_KINDS, NodeLaw, law_of, node_law
 from dpassay.trace.natural.outputs import ROUNDING, leaves, same
 from dpassay.trace.replay.solving import Wanted
-from dpassay.trace.watch.record import Array, Draw, Node, Run
+from dpassay.trace.watch.record import Array, DrawRecord, Node, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
 
@@ -28,13 +28,13 @@ MONOTONE = {
 }
 
 
-def values_of(run: Run) -> dict[int, Array]:
+def values_of(run: RecordedRun) -> dict[int, Array]:
     """What was drawn, by the number of the draw."""
     return {number: draw.values for number, draw in enumerate(run.draws)}
 
 
 @dataclass(frozen=True, eq=False)
-class Use:
+class NoiseSite:
     """A place where noise hides the input: the same numbers in a run of x and in one of y.
 
     `released` means that they are in the output unchanged.
@@ -73,7 +73,7 @@ class Use:
         """The possible rounding error of a shift."""
         return float(self.tolerance / np.abs(self.y.factor[self.y.factor != 0]).min(initial=np.inf))
 
-    def like(self, other: Use) -> bool:
+    def like(self, other: NoiseSite) -> bool:
         """Whether other runs hide the same by the same noise."""
         if self.gap.shape != other.gap.shape:
             return False
@@ -84,14 +84,14 @@ class Use:
         )
 
     @property
-    def draws(self) -> tuple[Draw, ...]:
+    def draws(self) -> tuple[DrawRecord, ...]:
         """What was drawn for x, including inside formulas."""
         found = {one.start: one for draw in self.x.draws for one in sources_of(draw)}
         return tuple(found[start] for start in sorted(found))
 
 
 @dataclass(frozen=True, eq=False)
-class Coarse:
+class MonotoneImage:
     """Numbers of the output that are a monotone function of numbers with noise, in a run of x and in one of y."""
 
     x: Node
@@ -104,10 +104,10 @@ class Coarse:
 class Replay:
     """A run of x, and one of y with the noise that gives the same sums."""
 
-    x: Run
-    y: Run
-    uses: tuple[Use, ...]
-    coarse: tuple[Coarse, ...]
+    x: RecordedRun
+    y: RecordedRun
+    uses: tuple[NoiseSite, ...]
+    coarse: tuple[MonotoneImage, ...]
     differing: tuple[int, ...]  # leaves of the output that differ
     comparable: bool = True  # whether both runs did the same operations
 
@@ -139,7 +139,7 @@ def released_nodes(tracer: Tracer, x: Any, y: Any) -> tuple[frozenset[int], bool
     return (frozenset() if branching else frozenset.intersection(*(nodes for _, nodes in found))), branching
 
 
-def _with_laws_of(run: Run, laws: list[NodeLaw]) -> frozenset[int]:
+def _with_laws_of(run: RecordedRun, laws: list[NodeLaw]) -> frozenset[int]:
     """The nodes with the same noise as in an earlier run: if a branch decides about it, its law is not known."""
     own = [node_law(node) for node in run.nodes]
     laws += own if not laws else []
@@ -154,7 +154,7 @@ def _with_laws_of(run: Run, laws: list[NodeLaw]) -> frozenset[int]:
     )
 
 
-def feeding_of(run: Run) -> dict[int, tuple[float, float]]:
+def feeding_of(run: RecordedRun) -> dict[int, tuple[float, float]]:
     """Draws from which a formula makes noise, with the part of (0, 1) that gives numbers."""
     found: dict[int, tuple[float, float]] = {}
     for node in run.nodes:
@@ -164,7 +164,7 @@ def feeding_of(run: Run) -> dict[int, tuple[float, float]]:
     return found
 
 
-def stretched(draw: Draw, k: int, factor: int, feeding: dict[int, tuple[float, float]]) -> Array | None:
+def stretched(draw: DrawRecord, k: int, factor: int, feeding: dict[int, tuple[float, float]]) -> Array | None:
     """More noise: larger numbers, or for uniform ones those near the ends."""
     law = law_of(draw)
     if law is None:
@@ -216,18 +216,18 @@ def replay(tracer: Tracer, x: Any, y: Any, released: frozenset[int], given: dict
     return Replay(first, second, uses, _coarse(first, second, released), differing)
 
 
-def _differing(first: Run, second: Run) -> tuple[int, ...]:
+def _differing(first: RecordedRun, second: RecordedRun) -> tuple[int, ...]:
     rounding = max((draw.rounding for draw in first.draws), default=ROUNDING)
     equal = same(leaves(first.output), leaves(second.output), rounding)
     return tuple(i for i, one in enumerate(equal) if not one)
 
 
-def released_in(run: Run) -> frozenset[int]:
+def released_in(run: RecordedRun) -> frozenset[int]:
     """The nodes whose numbers are in the output of this run."""
     return _released(run, {})
 
 
-def _released(run: Run, starts: dict[int, int]) -> frozenset[int]:
+def _released(run: RecordedRun, starts: dict[int, int]) -> frozenset[int]:
     """The nodes whose numbers are in the output, one after the other, as they were computed.
 
     Numbers that are all NaN must be at the same position as in an earlier run.
@@ -246,7 +246,7 @@ def _released(run: Run, starts: dict[int, int]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _uses(first: Run, second: Run, released: frozenset[int]) -> tuple[Use, ...] | None:
+def _uses(first: RecordedRun, second: RecordedRun, released: frozenset[int]) -> tuple[NoiseSite, ...] | None:
     """The sums that hide something, of both runs; None if the runs did not do the same."""
     if len(first.nodes) != len(second.nodes) or len(first.draws) != len(second.draws):
         return None
@@ -258,7 +258,7 @@ def _uses(first: Run, second: Run, released: frozenset[int]) -> tuple[Use, ...] 
             return None
         useful = _known(one, number in released) and _known(other, number in released)
         if useful and (number in released or id(one) not in going_on):
-            found.append(Use(one, other, number in released))
+            found.append(NoiseSite(one, other, number in released))
         if useful or id(one) in going_on:
             _mark(one, going_on)
     found.reverse()
@@ -271,13 +271,13 @@ def _known(node: Node, released: bool) -> bool:
     return bool(kinds) and kinds <= {*NOISE_KINDS, *(("uniform", "bernoulli") if released else ())}
 
 
-def _coarse(first: Run, second: Run, released: frozenset[int]) -> tuple[Coarse, ...]:
+def _coarse(first: RecordedRun, second: RecordedRun, released: frozenset[int]) -> tuple[MonotoneImage, ...]:
     found = []
     both = min(len(first.nodes), len(second.nodes))  # a branch may compute less
     for number in (one for one in sorted(released) if one < both):
         one, other = first.nodes[number], second.nodes[number]
         if not _known(one, released=True) and (pair := _behind(one, other)) is not None:
-            found.append(Coarse(one, other, *pair))
+            found.append(MonotoneImage(one, other, *pair))
     return tuple(found)
 
 
@@ -309,7 +309,7 @@ def _mark(node: Node, going_on: set[int]) -> None:
             waiting += one.parents
 
 
-def _same_numbers(first: Run, one: Node, second: Run, other: Node) -> bool:
+def _same_numbers(first: RecordedRun, one: Node, second: RecordedRun, other: Node) -> bool:
     return all(
         np.array_equal(first.relative(mine), second.relative(its))
         for (mine, _), (its, _) in zip(one.terms, other.terms, strict=True)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.trace.replay.replaying import Use, values_of
+from dpassay.trace.replay.replaying import NoiseSite, values_of
 from dpassay.trace.replay.solving import Wanted
-from dpassay.trace.watch.record import Array, Draw, Node, Run
+from dpassay.trace.watch.record import Array, DrawRecord, Node, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
 
 _TRIES = 3
@@ -17,12 +17,12 @@ _TRIES = 3
 
 def shifted(
     tracer: Tracer,
-    first: Run,
+    first: RecordedRun,
     y: Any,
     sums: Sequence[int],
     partners: Array | None = None,
     gaps: Sequence[Array] = (),
-) -> Run | None:
+) -> RecordedRun | None:
     """A run of y with the noise that makes these sums those of a run of x, to the last bit; None if there is none.
 
     The noise makes the sums the same but for rounding, and the rounding is taken from x. `partners` has for each number
@@ -33,11 +33,13 @@ def shifted(
     targets = _at_partners([node.value for node in nodes], partners)
     exact = _at_partners([node.value if node.exact is None else node.exact for node in nodes], partners)
 
-    def run(noise: dict[int, Array]) -> Run | None:
+    def run(noise: dict[int, Array]) -> RecordedRun | None:
         found = tracer.run(y, noise, forced=dict(zip(sums, exact, strict=True)), key=first.key)
         if not _same_steps(first, found):
             return None
-        tolerances = [Use(one, found.nodes[k], released=False).tolerance for k, one in zip(sums, nodes, strict=True)]
+        tolerances = [
+            NoiseSite(one, found.nodes[k], released=False).tolerance for k, one in zip(sums, nodes, strict=True)
+        ]
         if partners is not None:
             tolerances = [max(tolerances)] * len(sums)
         there = [_close(found.nodes[k].value, to, by) for k, to, by in zip(sums, targets, tolerances, strict=True)]
@@ -63,7 +65,7 @@ def shifted(
     return None
 
 
-def _same_steps(first: Run, second: Run) -> bool:
+def _same_steps(first: RecordedRun, second: RecordedRun) -> bool:
     """Whether two runs drew as much, and did the same with it at the same lines."""
     if len(first.nodes) != len(second.nodes) or len(first.draws) != len(second.draws):
         return False
@@ -93,7 +95,7 @@ def same_noise(one: Node, other: Node) -> bool:
     )
 
 
-def _alike(one: Draw, other: Draw) -> bool:
+def _alike(one: DrawRecord, other: DrawRecord) -> bool:
     plain = one.formula is None and other.formula is None and one.distribution == other.distribution
     if not plain or one.shape != other.shape or one.parameters.keys() != other.parameters.keys():
         return False
@@ -104,7 +106,7 @@ def _alike(one: Draw, other: Draw) -> bool:
 def close(one: Node, other: Node) -> bool:
     """Whether two nodes have the same numbers but for rounding."""
     same = one.offset.shape == other.offset.shape
-    return same and _close(other.value, one.value, Use(one, other, released=False).tolerance)
+    return same and _close(other.value, one.value, NoiseSite(one, other, released=False).tolerance)
 
 
 def _close(found: Array, target: Array, tolerance: float) -> bool:

@@ -10,13 +10,13 @@ from numpy import asarray
 
 from dpassay.trace.laws.formulas import Law, bases, bases_of_draw, sources_of
 from dpassay.trace.laws.number_laws import field_of, law_of, node_law
-from dpassay.trace.watch.record import Array, Draw, Node, Run
+from dpassay.trace.watch.record import Array, DrawRecord, Node, RecordedRun
 
 
 class Wanted:
     """The numbers of all draws of a run, some of them changed; if a number is set twice, the first value is kept."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RecordedRun) -> None:
         self.draws = {draw.start: k for k, draw in enumerate(run.draws)}
         self.shapes = [draw.shape for draw in run.draws]
         self.values = [draw.values.astype(float).reshape(-1).copy() for draw in run.draws]
@@ -75,7 +75,7 @@ class Wanted:
             number = math.copysign(both + more, size) / factor
             self.numbers(node.draws, np.array([index]), np.array([number]))
 
-    def numbers(self, draws: tuple[Draw, ...], index: Array, wanted: Array) -> None:
+    def numbers(self, draws: tuple[DrawRecord, ...], index: Array, wanted: Array) -> None:
         """Change numbers, by their indices in the process."""
         index, wanted = index.reshape(-1), wanted.reshape(-1)
         for draw in draws:
@@ -88,7 +88,7 @@ class Wanted:
             else:
                 self._made(draw, at, wanted[inside])
 
-    def _drawn(self, draw: Draw, at: Array, wanted: Array) -> None:
+    def _drawn(self, draw: DrawRecord, at: Array, wanted: Array) -> None:
         k = self.draws.get(draw.start)
         if k is None:
             return  # of an earlier run
@@ -103,7 +103,7 @@ class Wanted:
         self.values[k][at[usable]] = wanted[usable]
         self.done[k][at[usable]] = True
 
-    def _made(self, draw: Draw, at: Array, wanted: Array) -> None:
+    def _made(self, draw: DrawRecord, at: Array, wanted: Array) -> None:
         law, formula = law_of(draw), draw.formula
         assert formula is not None
         if law is not None and law.product:
@@ -124,7 +124,7 @@ class Wanted:
             return
         self.numbers(sources, index, np.where(t > 0.5, low + width - width * (1 - t), low + width * t))
 
-    def _product(self, draw: Draw, at: Array, wanted: Array) -> None:
+    def _product(self, draw: DrawRecord, at: Array, wanted: Array) -> None:
         """A sign and a size, each a factor."""
         assert draw.formula is not None
         nodes = draw.formula.nodes
@@ -137,7 +137,7 @@ class Wanted:
             size, draw, at, np.abs(wanted / own) * np.sign(np.broadcast_to(size.value, draw.shape).reshape(-1)[at])
         )
 
-    def _turned(self, draw: Draw, at: Array, wanted: Array) -> None:
+    def _turned(self, draw: DrawRecord, at: Array, wanted: Array) -> None:
         """A size and the cosine or sine of an angle (Box and Muller): the other coordinate of the point stays."""
         assert draw.formula is not None
         nodes = draw.formula.nodes
@@ -158,7 +158,7 @@ class Wanted:
         self.numbers(uniform.draws, index, law.centre + law.scale * share)
         self._part(size, draw, at, np.hypot(along, across) * np.sign(long))
 
-    def _part(self, node: Node, draw: Draw, at: Array, wanted: Array) -> None:
+    def _part(self, node: Node, draw: DrawRecord, at: Array, wanted: Array) -> None:
         if not node.alone or not len(at):
             return
         index, factor, offset = (
@@ -167,12 +167,12 @@ class Wanted:
         self.numbers(node.draws, index, (wanted - offset) / factor)
 
 
-def _noise_kind(draw: Draw) -> Array:
+def _noise_kind(draw: DrawRecord) -> Array:
     law = law_of(draw)
     return np.full(draw.shape, law is not None and law.kind in ("laplace", "gaussian"))
 
 
-def source_kind(draw: Draw) -> str:
+def source_kind(draw: DrawRecord) -> str:
     """The kind of law that was drawn from; "" if it is not known."""
     law = law_of(draw)
     return "" if law is None else law.kind

@@ -17,15 +17,15 @@ from dpassay.core.functions.beta import betaincinv
 from dpassay.errors import MechanismError
 from dpassay.trace.laws.coordinatewise import Coordinates
 from dpassay.trace.laws.outcomes import is_one_of
-from dpassay.trace.natural.budget import Budget
+from dpassay.trace.natural.budget import TimeBudget
 from dpassay.trace.natural.failing import WatchedTooLong
 from dpassay.trace.natural.outputs import described
-from dpassay.trace.natural.whole import Reading
+from dpassay.trace.natural.whole import WholeReading
 from dpassay.trace.replay.matching import Matching
 from dpassay.trace.replay.paths import Paths, judged
-from dpassay.trace.replay.replaying import Use
+from dpassay.trace.replay.replaying import NoiseSite
 from dpassay.trace.replay.shifting import same_noise, shifted
-from dpassay.trace.watch.record import Array, Run
+from dpassay.trace.watch.record import Array, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
 
@@ -35,7 +35,7 @@ MOST_LEFT_OUT = 0.5  # the probability that a bound may leave out: with more it 
 
 
 @dataclass(frozen=True)
-class Trials:
+class ReplayTrials:
     """How many trials agreed, one after the other from the first, and what was different in the one that did not."""
 
     agreed: int
@@ -56,7 +56,7 @@ class Trials:
     def exception(self, epsilon: float) -> float:
         """The probability that a bound of ε leaves out: p for the outputs of one input, e^ε p for those of the other.
 
-        >>> round(Trials(5_000, 0.001).exception(0.0), 5)
+        >>> round(ReplayTrials(5_000, 0.001).exception(0.0), 5)
         0.00276
         """
         return min(1.0, self.p * (1 + math.exp(min(epsilon, 700.0))))
@@ -65,14 +65,16 @@ class Trials:
 def needed(epsilon: float, alpha: float) -> int:
     """How many trials leave out at most MOST_LEFT_OUT, so that a bound of ε says something.
 
-    >>> needed(1.0, 0.001), Trials(needed(1.0, 0.001), 0.001).exception(1.0) <= 0.5
+    >>> needed(1.0, 0.001), ReplayTrials(needed(1.0, 0.001), 0.001).exception(1.0) <= 0.5
     (48, True)
     """
     share = MOST_LEFT_OUT / (1 + math.exp(min(epsilon, 700.0)))
     return math.ceil(math.log(alpha) / math.log1p(-share)) if share > 1e-9 else 10**9
 
 
-Judge = Callable[[int, Run], str | None]  # of an input and its watched run: what is different; None if it is left out
+Judge = Callable[
+    [int, RecordedRun], str | None
+]  # of an input and its watched run: what is different; None if it is left out
 
 
 def agreeing(
@@ -80,20 +82,20 @@ def agreeing(
     pair: tuple[Any, Any],
     sums: Sequence[int],
     matching: Matching | None = None,
-    uses: Sequence[Use] = (),
+    uses: Sequence[NoiseSite] = (),
     *,
     alpha: float,
     least: int,
     most: int,
-    budget: Budget,
-) -> Trials:
+    budget: TimeBudget,
+) -> ReplayTrials:
     """Make trials until one does not agree, `most` are made, or `least` are and the time is over.
 
     `sums` are the numbers with noise that hide the inputs, by their position among all of a run; `uses` are what they
     hid when a loss was computed from them. With a matching, its sums are made the same instead, each as its partner.
     """
 
-    def judge(at: int, run: Run) -> str:
+    def judge(at: int, run: RecordedRun) -> str:
         if matching is not None:
             return matched(tracer, pair, at, run, matching)
         gaps = [(use.y.offset - use.x.offset if at else use.x.offset - use.y.offset) for use in uses]
@@ -103,12 +105,12 @@ def agreeing(
 
 
 def agreeing_outcomes(
-    tracer: Tracer, pair: tuple[Any, Any], found: Any, *, alpha: float, least: int, most: int, budget: Budget
-) -> Trials:
+    tracer: Tracer, pair: tuple[Any, Any], found: Any, *, alpha: float, least: int, most: int, budget: TimeBudget
+) -> ReplayTrials:
     """The same if what can be drawn was enumerated: is each run one of those, with the same whole output?"""
-    outputs: dict[str, Reading] = {}
+    outputs: dict[str, WholeReading] = {}
 
-    def judge(at: int, run: Run) -> str:
+    def judge(at: int, run: RecordedRun) -> str:
         own = found[at]
         if isinstance(own, Coordinates):
             return own.difference(run)
@@ -121,19 +123,19 @@ def agreeing_outcomes(
 
 
 def agreeing_paths(
-    tracer: Tracer, pair: tuple[Any, Any], paths: Paths, *, alpha: float, least: int, most: int, budget: Budget
-) -> Trials:
+    tracer: Tracer, pair: tuple[Any, Any], paths: Paths, *, alpha: float, least: int, most: int, budget: TimeBudget
+) -> ReplayTrials:
     """The same if the noise is shifted on each path by its own constants; trials on unknown paths are left out."""
 
-    def judge(at: int, run: Run) -> str | None:
+    def judge(at: int, run: RecordedRun) -> str | None:
         return judged(tracer, pair, at, run, paths)
 
     return _until_different(tracer, pair, judge, alpha, least, most, budget)
 
 
 def _until_different(
-    tracer: Tracer, pair: tuple[Any, Any], judge: Judge, alpha: float, least: int, most: int, budget: Budget
-) -> Trials:
+    tracer: Tracer, pair: tuple[Any, Any], judge: Judge, alpha: float, least: int, most: int, budget: TimeBudget
+) -> ReplayTrials:
     done = left = 0
     tracer.natural.until = budget.ends
     while done < most and (budget.left > 0 or (done < least and time.monotonic() < budget.ends)):
@@ -144,25 +146,25 @@ def _until_different(
                 known = True
                 for at, x in enumerate(pair):
                     if len(natural[at]) <= k:
-                        return Trials(done - left, alpha, left_out=left)
+                        return ReplayTrials(done - left, alpha, left_out=left)
                     try:
                         said, faithful = _trial(tracer, x, key, natural[at][k], partial(judge, at))
                     except WatchedTooLong:
-                        return Trials(done - left, alpha, left_out=left)
+                        return ReplayTrials(done - left, alpha, left_out=left)
                     if said:
-                        return Trials(done - left, alpha, said, faithful, left)
+                        return ReplayTrials(done - left, alpha, said, faithful, left)
                     known = known and said is not None
                 done += 1
                 left += not known
                 if left > MOST_UNKNOWN * max(done, LEAST):
-                    return Trials(done - left, alpha, "too many paths lead through the code", True, left)
+                    return ReplayTrials(done - left, alpha, "too many paths lead through the code", True, left)
                 if done >= least and budget.left <= 0:
                     break
-    return Trials(done - left, alpha, left_out=left)
+    return ReplayTrials(done - left, alpha, left_out=left)
 
 
 def _trial(
-    tracer: Tracer, x: Any, key: tuple[int, ...], natural: Reading, judge: Callable[[Run], str | None]
+    tracer: Tracer, x: Any, key: tuple[int, ...], natural: WholeReading, judge: Callable[[RecordedRun], str | None]
 ) -> tuple[str | None, bool]:
     """What was different, if anything was, and whether the watched run was the natural one."""
     try:
@@ -183,18 +185,18 @@ def _trial(
     return judge(run), True
 
 
-def matched(tracer: Tracer, pair: tuple[Any, Any], at: int, run: Run, matching: Matching) -> str:
+def matched(tracer: Tracer, pair: tuple[Any, Any], at: int, run: RecordedRun, matching: Matching) -> str:
     """What is different, if anything is, when sums of the other input are those of a run, matched with one another."""
     way = matching.swapped if at else matching
     return _shifted(tracer, pair[1 - at], run, way.sums, way.fits, way.partners)
 
 
-def _as_watched(uses: Sequence[Use], sums: Sequence[int], at: int, run: Run, other: Run) -> bool:
+def _as_watched(uses: Sequence[NoiseSite], sums: Sequence[int], at: int, run: RecordedRun, other: RecordedRun) -> bool:
     """Whether the sums hide what they hid when they were watched, by the same noise."""
     x, y = (other, run) if at else (run, other)
     return all(
         (same_noise(x.nodes[k], use.x) and same_noise(y.nodes[k], use.y))
-        or Use(x.nodes[k], y.nodes[k], use.released).like(use)
+        or NoiseSite(x.nodes[k], y.nodes[k], use.released).like(use)
         for k, use in zip(sums, uses, strict=False)
     )
 
@@ -202,9 +204,9 @@ def _as_watched(uses: Sequence[Use], sums: Sequence[int], at: int, run: Run, oth
 def _shifted(
     tracer: Tracer,
     y: Any,
-    run: Run,
+    run: RecordedRun,
     sums: Sequence[int],
-    fits: Callable[[Run, Run], bool],
+    fits: Callable[[RecordedRun, RecordedRun], bool],
     partners: Array | None = None,
     gaps: Sequence[Array] = (),
 ) -> str:

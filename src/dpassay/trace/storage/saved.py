@@ -26,9 +26,9 @@ from dpassay.trace.findings.explaining import so_often
 from dpassay.trace.findings.findings import Finding
 from dpassay.trace.natural.counting import Count as Counted
 from dpassay.trace.relations import check_different, stated_relation
-from dpassay.trace.replay.trials import MOST_LEFT_OUT, Trials
+from dpassay.trace.replay.trials import MOST_LEFT_OUT, ReplayTrials
 from dpassay.trace.result import TraceResult
-from dpassay.trace.session import Asked
+from dpassay.trace.session import TraceQuestion
 from dpassay.trace.watch.tracer import Tracer
 
 MOST_ALPHA = 0.2
@@ -165,8 +165,8 @@ class TraceRecord(_Record):
                 raise ValueError("its reason is not what its replays show")
 
     @property
-    def _trials(self) -> Trials:
-        return Trials(self.replays, self.alpha, left_out=self.left_out)
+    def _trials(self) -> ReplayTrials:
+        return ReplayTrials(self.replays, self.alpha, left_out=self.left_out)
 
     @property
     def two(self) -> tuple[Any, Any]:
@@ -175,14 +175,14 @@ class TraceRecord(_Record):
         return first, second
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> TraceQuestion:
         """What was asked, to ask it again."""
         given = list(map(in_form, [*self.inputs, *self.pairs], self.given_forms))
         pairs = tuple(zip(given[::2], given[1::2], strict=True)) if self.pairs else ()
         relation = Neighbours(self.neighbours) if self.neighbours else None
         inputs, path = () if pairs else tuple(given), self.subject.get("path", "")
         claimed, limits = (self.epsilon, self.delta), (self.tried, self.seconds)
-        return Asked(inputs, pairs, *claimed, self.seed, path, relation, self.hostile, *limits)
+        return TraceQuestion(inputs, pairs, *claimed, self.seed, path, relation, self.hostile, *limits)
 
 
 _SAME_NAMES = (
@@ -191,7 +191,7 @@ _SAME_NAMES = (
 )
 
 
-def record_of(result: TraceResult, tracer: Tracer, asked: Asked) -> TraceRecord:
+def record_of(result: TraceResult, tracer: Tracer, asked: TraceQuestion) -> TraceRecord:
     """A trace as data."""
     data = result.to_dict()
     given = [*asked.inputs, *(x for pair in asked.pairs for x in pair)] if not asked.inputs else list(asked.inputs)
@@ -228,7 +228,7 @@ def _finding(one: Finding) -> FindingRecord:
     return FindingRecord(rule=one.rule, message=one.message, file=file, line=line)
 
 
-def save_trace(result: TraceResult, path: Path, tracer: Tracer, asked: Asked) -> None:
+def save_trace(result: TraceResult, path: Path, tracer: Tracer, asked: TraceQuestion) -> None:
     """Write a trace to a file, whole or not at all."""
     record = record_of(result, tracer, asked)
     write_whole(path, json.dumps(record.model_dump(mode="json", by_alias=True), indent=1) + "\n")

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpassay.trace.watch.follow import moved, of_draw
 from dpassay.trace.watch.numbers import node_of, plain, with_node
-from dpassay.trace.watch.record import Array, Draw, Node, Run, caller, current, drawing, importing
+from dpassay.trace.watch.record import Array, DrawRecord, Node, RecordedRun, caller, current, drawing, importing
 
 PYTHON_CHOICES = ("choice", "choices")
 PYTHON_ORDERS = ("shuffle", "sample")
@@ -119,7 +119,7 @@ def _take_bits(generator: Any, begun: Any) -> None:
         run.take_bits(begun, state_of(generator))
 
 
-def unread(run: Run, source: str, name: str) -> None:
+def unread(run: RecordedRun, source: str, name: str) -> None:
     """Record a draw whose result is not followed."""
     run.opaque.append((f"{source} {name}", caller()))
 
@@ -168,20 +168,20 @@ def _typed(values: Any, natural: Any) -> Any:
     return type(natural)(np.asarray(values)[()])
 
 
-def _without_replacement(run: Run, at: Array, p: Any, many: int) -> Array:
+def _without_replacement(run: RecordedRun, at: Array, p: Any, many: int) -> Array:
     """Several different ones, in the order of their draw."""
     if p is not None or math.perm(many, len(at)) > MOST_ORDERS:
         return noted(run, "numpy", at, p, many, replace=False).values
     return np.array(ordered(run, "numpy", at.tolist(), range(many)), dtype=at.dtype)
 
 
-def noted(run: Run, source: str, at: Array, p: Any, many: int, replace: bool) -> Draw:
+def noted(run: RecordedRun, source: str, at: Array, p: Any, many: int, replace: bool) -> DrawRecord:
     """Record the index of what was drawn."""
     weights = np.full(many, 1 / many) if p is None else np.asarray(p, dtype=float)
     return run.drawn(source, CHOICE if replace else "choice without replacement", {"p": weights}, at)
 
 
-def _affine(draw: Draw, things: Array) -> Node | None:
+def _affine(draw: DrawRecord, things: Array) -> Node | None:
     """One of the numbers a, a + b, a + 2b …"""
     if things.ndim != 1 or things.dtype.kind not in "biuf" or len(things) < 2:
         return None
@@ -195,7 +195,7 @@ def _affine(draw: Draw, things: Array) -> Node | None:
     return node
 
 
-def ordered(run: Run, source: str, at: Sequence[int], things: Sequence[Any]) -> list[int]:
+def ordered(run: RecordedRun, source: str, at: Sequence[int], things: Sequence[Any]) -> list[int]:
     """Record that some of several things were drawn in an order, all equally likely; returns the order to use.
 
     Orders that look the same are one. Too many are recorded without their probabilities.

@@ -15,7 +15,7 @@ from numpy import asarray
 
 from dpassay.trace.laws.formulas import GRID, at_uniform, source_law, sources_of
 from dpassay.trace.watch.follow import difference
-from dpassay.trace.watch.record import Array, Comparison, Draw, Node, caller, current
+from dpassay.trace.watch.record import Array, DrawRecord, Node, NoisyComparison, caller, current
 
 COMPARISONS = {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
 _STEPS = {np.trunc, np.floor, np.ceil, np.rint, np.round, np.around, np.floor_divide}
@@ -64,7 +64,7 @@ def _noted(name: str, sides: Node | None, answers: Any) -> None:
     """Record a comparison with its answers."""
     run = current()
     if run is not None and len(run.comparisons) < MOST_CUTS and np.size(answers) <= MOST_CUTS:
-        run.comparisons.append(Comparison(caller(), name, sides, np.array(answers)))
+        run.comparisons.append(NoisyComparison(caller(), name, sides, np.array(answers)))
 
 
 def found_largest(node: Node | None, index: int, largest: bool) -> None:
@@ -144,7 +144,7 @@ def _cut(node: Node, others: Any) -> None:
         run.compared += [(i, t) for i, t in zip(index.ravel().tolist(), points.ravel().tolist(), strict=True) if i >= 0]
 
 
-def _behind(node: Node, draw: Draw, values: Array) -> None:
+def _behind(node: Node, draw: DrawRecord, values: Array) -> None:
     """A comparison of a monotone formula of one uniform number."""
     run = current()
     assert run is not None
@@ -161,7 +161,7 @@ def _behind(node: Node, draw: Draw, values: Array) -> None:
     run.compared += [(draw.start + k, math.nan) for k in range(draw.values.size)]
 
 
-def _crossing(made: Draw, wanted: float, draw: Draw) -> float:
+def _crossing(made: DrawRecord, wanted: float, draw: DrawRecord) -> float:
     """Where a monotone formula passes a value, as a value of the uniform number."""
     law = source_law(draw)
     assert law is not None

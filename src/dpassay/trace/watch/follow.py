@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy import asarray
 
-from dpassay.trace.watch.record import Array, Draw, Formula, Node, caller, current
+from dpassay.trace.watch.record import Array, DrawRecord, Node, NumberFormula, caller, current
 
 SUMS = (np.add, np.subtract)
 _PRODUCTS = (np.multiply, np.true_divide)
@@ -20,7 +20,7 @@ _SIGNS = (np.negative, np.positive)
 MOST_TERMS, MOST_NUMBERS = 100, 1 << 20
 
 
-def of_draw(draw: Draw) -> Node:
+def of_draw(draw: DrawRecord) -> Node:
     """A draw itself: no offset, and a factor of 1."""
     index = draw.start + np.arange(draw.values.size).reshape(draw.shape)
     return Node((draw,), ((index, np.ones(draw.shape)),), np.zeros(draw.shape), draw.place)
@@ -139,7 +139,7 @@ def _formula(function: Any, nodes: Sequence[Node | None], values: Sequence[Any],
             return None
     if run is None or result.dtype.kind not in "biuf" or result.size > MOST_NUMBERS:
         return None
-    draw = run.made(result, Formula(function, tuple(parts), dict(options)))
+    draw = run.made(result, NumberFormula(function, tuple(parts), dict(options)))
     made = of_draw(draw)
     made.parents = tuple(node for node in nodes if node is not None)
     made.added = any(node.added for node in made.parents)
@@ -154,7 +154,7 @@ def _made(parents: Sequence[Node], terms: Any, offset: Array, added: bool, place
     return Node(draws, terms, offset, place, added, tuple(parents))
 
 
-def _start(draw: Draw) -> int:
+def _start(draw: DrawRecord) -> int:
     return draw.start
 
 

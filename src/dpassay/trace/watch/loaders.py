@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, wraps
 from typing import Any
 
-from dpassay.trace.watch.record import Place, Run, caller, current
+from dpassay.trace.watch.record import CodeLine, RecordedRun, caller, current
 
 _POISSON = "Poisson sampling"
 _WITHOUT, _WITH = "samples without replacement", "samples with replacement"
@@ -23,7 +23,7 @@ _EVENTS = {
 _IN_ORDER, _SHUFFLED = "batches in a fixed order", "batches of a shuffled data set"
 
 
-def mismatch(run: Run) -> tuple[Place, str] | None:
+def mismatch(run: RecordedRun) -> tuple[CodeLine, str] | None:
     """The line that takes batches in another way than an accountant assumes, and a sentence.
 
     None if some loader takes them as assumed: another may read what the model is only tested on.

@@ -20,7 +20,7 @@ from numpy import asarray
 from dpassay.trace.watch.deciding import COMPARED, compared_with, decided, placed_among, ranked
 from dpassay.trace.watch.follow import assigned, combined, consistent, joined, moved, of_draw, summed
 from dpassay.trace.watch.picking import picked
-from dpassay.trace.watch.record import Array, Draw, Node, current, importing
+from dpassay.trace.watch.record import Array, DrawRecord, Node, current, importing
 
 _MOVES = {
     *(np.reshape, np.ravel, np.transpose, np.squeeze, np.expand_dims, np.copy, np.broadcast_to, np.repeat, np.tile),
@@ -51,7 +51,7 @@ def stands_for(kind: type, natural: Callable[[Any], Any]) -> None:
     _STRIPPING[kind] = natural
 
 
-def watched(draw: Draw, scalar: bool) -> Any:
+def watched(draw: DrawRecord, scalar: bool) -> Any:
     """The numbers of a draw, watched from now on."""
     return with_node(draw.values.copy(), of_draw(draw), scalar)
 

@@ -27,10 +27,10 @@ _LIBRARIES = ("numpy", "scipy", "torch", "random", "secrets")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CodeLine:
     """A line of the traced code.
 
-    >>> print(Place("/home/me/rewriter.py", 61))
+    >>> print(CodeLine("/home/me/rewriter.py", 61))
     rewriter.py:61
     """
 
@@ -60,7 +60,7 @@ def is_theirs(file: str) -> bool:
     return not file.startswith(str(_PYTHON)) or "-packages" + os.sep in file
 
 
-def caller() -> Place:
+def caller() -> CodeLine:
     """The innermost line that belongs to neither a library of random numbers nor the tracer."""
     ours = _folders(tuple(name for name in _LIBRARIES if name in sys.modules))
     frame = sys._getframe(1)
@@ -68,7 +68,7 @@ def caller() -> Place:
         frame.f_code.co_filename.startswith((*ours, "<__array_function__")) or "/_" in frame.f_code.co_filename[:2]
     ):
         frame = frame.f_back
-    return Place(frame.f_code.co_filename, frame.f_lineno)
+    return CodeLine(frame.f_code.co_filename, frame.f_lineno)
 
 
 def importing() -> bool:
@@ -82,7 +82,7 @@ def importing() -> bool:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Formula:
+class NumberFormula:
     """What numbers were made from: an elementwise function of nodes and plain numbers."""
 
     function: Callable[..., Any]
@@ -96,7 +96,7 @@ class Formula:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Draw:
+class DrawRecord:
     """Numbers that a source of randomness gave: their distribution with its parameters, their values, and the line.
 
     Numbers that a formula made from drawn ones are a draw too. Each number of a process has its own index, from `start`
@@ -107,10 +107,10 @@ class Draw:
     distribution: str
     parameters: dict[str, Any]
     values: Array
-    place: Place
+    place: CodeLine
     run: int
     start: int
-    formula: Formula | None = None
+    formula: NumberFormula | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -142,10 +142,10 @@ class Node:
     If a coordinate has fewer terms than others, the index is −1.
     """
 
-    draws: tuple[Draw, ...]
+    draws: tuple[DrawRecord, ...]
     terms: tuple[tuple[Array, Array], ...]
     offset: Array
-    place: Place
+    place: CodeLine
     added: bool = False
     parents: tuple[Node, ...] = ()
     exact: Array | None = None  # the numbers to the last bit, as in the code
@@ -187,7 +187,7 @@ class Node:
             numbers = factor * self.of_numbers(lambda draw: draw.values, index)
             yield numbers if index.size == 1 and index.item() >= 0 else np.where(index < 0, 0.0, numbers)
 
-    def of_numbers(self, of: Callable[[Draw], Any], index: Array | None = None) -> Array:
+    def of_numbers(self, of: Callable[[DrawRecord], Any], index: Array | None = None) -> Array:
         """For each number of the first term, or of these, the value of a function that takes a whole draw."""
         index = self.index if index is None else index
         if len(self.draws) == 1:
@@ -204,13 +204,13 @@ class Node:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Comparison:
+class NoisyComparison:
     """What the code decided by numbers with noise, and the answers.
 
     The numbers are the differences of two sides; of several that are ranked, these themselves.
     """
 
-    place: Place
+    place: CodeLine
     name: str
     numbers: Node | None  # None if they are no sums of drawn numbers
     answers: Array
@@ -229,7 +229,7 @@ _numbers: list[int] = [0]
 
 
 @dataclass(eq=False)
-class Run:
+class RecordedRun:
     """One run: what was drawn, what became of it, which sources were opaque, and the output.
 
     Draws take the values of `replaced`, by their index, if the shapes agree.
@@ -237,18 +237,18 @@ class Run:
 
     number: int
     replaced: dict[int, Array] = field(default_factory=dict)
-    draws: list[Draw] = field(default_factory=list)
+    draws: list[DrawRecord] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
-    opaque: list[tuple[str, Place]] = field(default_factory=list)
+    opaque: list[tuple[str, CodeLine]] = field(default_factory=list)
     begun: set[Any] = field(default_factory=set)  # states of generators at which draws began
     twisters: set[bool] = field(default_factory=set)  # Mersenne twisters that it used: Python's, numpy's
     compared: list[tuple[int, float]] = field(default_factory=list)  # drawn numbers, by index, with others
-    comparisons: list[Comparison] = field(default_factory=list)  # of numbers with noise, in their order
+    comparisons: list[NoisyComparison] = field(default_factory=list)  # of numbers with noise, in their order
     used: list[Node] = field(default_factory=list)  # numbers that were printed, cast, hashed or used as an index
-    handled: list[tuple[str, Place]] = field(default_factory=list)  # how noisy numbers were used besides computing
-    batches: list[tuple[str, Place]] = field(default_factory=list)  # how loaders took them
-    accounted: list[tuple[str, str, Place]] = field(default_factory=list)  # the sampling that an accountant assumes
-    picks: list[Draw] = field(default_factory=list)  # indices of the largest of some noisy numbers, as draws
+    handled: list[tuple[str, CodeLine]] = field(default_factory=list)  # how noisy numbers were used besides computing
+    batches: list[tuple[str, CodeLine]] = field(default_factory=list)  # how loaders took them
+    accounted: list[tuple[str, str, CodeLine]] = field(default_factory=list)  # the sampling that an accountant assumes
+    picks: list[DrawRecord] = field(default_factory=list)  # indices of the largest of some noisy numbers, as draws
     absorbed: list[int] = field(default_factory=list)  # where the draws start whose noise decided them
     output: Any = None
     reading: Any = None  # the output read whole
@@ -257,14 +257,16 @@ class Run:
     most: int = 10**9  # draws, before the code is stopped
     first: int = field(default_factory=lambda: _numbers[0])  # the index of its first number
 
-    def drawn(self, source: str, distribution: str, parameters: dict[str, Any], values: Array) -> Draw:
+    def drawn(self, source: str, distribution: str, parameters: dict[str, Any], values: Array) -> DrawRecord:
         """Record a draw, with the requested values instead if there are any."""
         if len(self.draws) >= self.most:
             raise TooManyDraws(f"more than {self.most:,} draws")
         other = self.replaced.get(len(self.draws))
         if other is not None and other.shape == values.shape and _possible(other, parameters.get("p"), distribution):
             values = asarray(other, dtype=values.dtype)
-        draw = Draw(source, distribution, parameters, np.array(values), caller(), self.number, numbered(values.size))
+        draw = DrawRecord(
+            source, distribution, parameters, np.array(values), caller(), self.number, numbered(values.size)
+        )
         self.draws.append(draw)
         return draw
 
@@ -284,20 +286,20 @@ class Run:
         other = self.replaced.get(-1 - len(self.picks))
         now = at if other is None or int(other) >= len(p) else int(other)
         values = asarray(now)
-        self.picks.append(Draw("noise", "choice", {"p": p}, values, caller(), self.number, numbered(1)))
+        self.picks.append(DrawRecord("noise", "choice", {"p": p}, values, caller(), self.number, numbered(1)))
         self.absorbed += sorted(absorbed - set(self.absorbed))
         return now
 
-    def decisions(self) -> list[tuple[int, Draw]]:
+    def decisions(self) -> list[tuple[int, DrawRecord]]:
         """What was drawn, in its order: draws by their number, and picks instead of the noise that decided them."""
         found = [(k, draw) for k, draw in enumerate(self.draws) if draw.start not in self.absorbed]
         found += [(-1 - k, draw) for k, draw in enumerate(self.picks)]
         return sorted(found, key=lambda one: one[1].start)
 
-    def made(self, values: Array, formula: Formula) -> Draw:
+    def made(self, values: Array, formula: NumberFormula) -> DrawRecord:
         """Numbers that a formula made."""
         name = getattr(formula.function, "__name__", "formula")
-        return Draw("formula", name, {}, np.array(values), caller(), self.number, numbered(values.size), formula)
+        return DrawRecord("formula", name, {}, np.array(values), caller(), self.number, numbered(values.size), formula)
 
     def note(self, node: Node, values: Any) -> Any:
         """Record what became of a draw, with its numbers to the last bit; returns them, or what they are to be."""
@@ -331,10 +333,10 @@ def numbered(size: int) -> int:
 
 
 AWAITING = "dpassay async"
-_current: list[tuple[Run, frozenset[int]]] = []  # each with the threads that existed before it
+_current: list[tuple[RecordedRun, frozenset[int]]] = []  # each with the threads that existed before it
 
 
-def current() -> Run | None:
+def current() -> RecordedRun | None:
     """The run that is being watched, if there is one and this thread belongs to it.
 
     Threads that existed before the run belong to others; those that it starts are its own.
@@ -345,7 +347,7 @@ def current() -> Run | None:
     return None if threading.get_ident() in others else run
 
 
-def begin(run: Run) -> None:
+def begin(run: RecordedRun) -> None:
     """Watch a run. Our thread for coroutines, which waits between them, belongs to it."""
     own = {one.ident for one in threading.enumerate() if one.name == AWAITING}
     _current.append((run, frozenset(sys._current_frames()) - {threading.get_ident(), *own}))

@@ -47,7 +47,7 @@ from dpassay.trace.watch.numbers import (
     with_node,
 )
 from dpassay.trace.watch.patching import BUILTINS, Patches
-from dpassay.trace.watch.record import Run, begin, caller, current, drawing, end, importing
+from dpassay.trace.watch.record import RecordedRun, begin, caller, current, drawing, end, importing
 
 _MAKING = (
     *("array", "asarray", "asanyarray", "ascontiguousarray", "zeros", "empty", "ones", "full"),
@@ -92,7 +92,9 @@ def _watching(draw: Callable[..., Any], source: str, name: str, method: bool = T
     return drawn
 
 
-def _noted(run: Run, source: str, name: str, given: list[Any], options: dict[str, Any], numbers: Any, out: Any) -> Any:
+def _noted(
+    run: RecordedRun, source: str, name: str, given: list[Any], options: dict[str, Any], numbers: Any, out: Any
+) -> Any:
     named = {**dict(zip(PARAMETERS.get(name, ()), given, strict=False)), **options}
     named = {key: one for key, one in named.items() if key not in ("size", "dtype", "out")}
     kind = type(numbers)
@@ -160,10 +162,10 @@ def _default_rng(seed: Any = None) -> Any:
 
 
 @contextmanager
-def watch(run: Run, subject: Any) -> Iterator[None]:
+def watch(run: RecordedRun, subject: Any) -> Iterator[None]:
     """Watch a run of the subject: it records all sources of randomness of the process.
 
-    >>> with watch(run := Run(0), None):
+    >>> with watch(run := RecordedRun(0), None):
     ...     noise = np.random.default_rng(0).laplace(0, 2, size=3)
     >>> run.draws[0].distribution, run.draws[0].parameters, run.draws[0].shape
     ('laplace', {'loc': 0, 'scale': 2}, (3,))
@@ -173,7 +175,7 @@ def watch(run: Run, subject: Any) -> Iterator[None]:
 
 
 @contextmanager
-def running(run: Run) -> Iterator[None]:
+def running(run: RecordedRun) -> Iterator[None]:
     """Record a run, while the sources are watched."""
     begin(run)
     try:

@@ -18,7 +18,7 @@ from dpassay.trace.watch.deciding import compared_with, placed_among
 from dpassay.trace.watch.follow import combined, consistent, joined, moved, of_draw, summed
 from dpassay.trace.watch.numbers import gathered, plain, with_node
 from dpassay.trace.watch.picking import picked
-from dpassay.trace.watch.record import Array, Draw, Node, Run, current
+from dpassay.trace.watch.record import Array, DrawRecord, Node, RecordedRun, current
 
 # For each operation, the distribution, and the position of its first parameter among the arguments, with names.
 _PARAMETERS: dict[str, tuple[int, tuple[tuple[str, str, Any], ...]]] = {
@@ -124,7 +124,7 @@ def _decide(name: str, args: Any) -> None:
         placed_among(nodes[numbers], _value(args[edges]))
 
 
-def _keep(run: Run, result: Any, node: Node | None, written_over: bool = False) -> None:
+def _keep(run: RecordedRun, result: Any, node: Node | None, written_over: bool = False) -> None:
     if node is not None and tuple(result.shape) == node.offset.shape and consistent(node, array(result)):
         after = run.note(node, np.array(array(result)))
         if run.forced:
@@ -135,7 +135,7 @@ def _keep(run: Run, result: Any, node: Node | None, written_over: bool = False) 
         _watched.pop(result, None)
 
 
-def _drawn(run: Run, name: str, result: Any, args: Any, kwargs: Any) -> Any:
+def _drawn(run: RecordedRun, name: str, result: Any, args: Any, kwargs: Any) -> Any:
     if name == "randint":
         low, high = (0, args[0]) if isinstance(args[1], list | tuple) else args[:2]
         return noted(run, "integers", {"low": low, "high": high}, result)
@@ -148,7 +148,7 @@ def _drawn(run: Run, name: str, result: Any, args: Any, kwargs: Any) -> Any:
     return noted(run, _DRAWS[name], parameters, result)
 
 
-def noted(run: Run, distribution: str, parameters: dict[str, Any], result: Any) -> Any:
+def noted(run: RecordedRun, distribution: str, parameters: dict[str, Any], result: Any) -> Any:
     """A draw that torch made, with the requested values instead if there are any."""
     draw = run.drawn("torch", distribution, parameters, array(result))
     _replace(result, draw)
@@ -158,7 +158,7 @@ def noted(run: Run, distribution: str, parameters: dict[str, Any], result: Any) 
     return result
 
 
-def _chosen(run: Run, result: Any, args: Any, kwargs: Any) -> Any:
+def _chosen(run: RecordedRun, result: Any, args: Any, kwargs: Any) -> Any:
     """One of several, with its probabilities; several without replacement are only recorded."""
     weights = array(args[0]).astype(float)
     many = args[1] if len(args) > 1 else kwargs.get("num_samples", 1)
@@ -169,7 +169,7 @@ def _chosen(run: Run, result: Any, args: Any, kwargs: Any) -> Any:
     return result
 
 
-def _permuted(run: Run, result: Any) -> Any:
+def _permuted(run: RecordedRun, result: Any) -> Any:
     """A permutation, of a few or of many."""
     at = array(result).tolist()
     order = ordered(run, "torch", at, range(len(at)))
@@ -179,7 +179,7 @@ def _permuted(run: Run, result: Any) -> Any:
     return result
 
 
-def _replace(result: Any, draw: Draw) -> bool:
+def _replace(result: Any, draw: DrawRecord) -> bool:
     """Write the values that were requested, if they are others than those drawn."""
     if np.array_equal(array(result), draw.values, equal_nan=draw.values.dtype.kind == "f"):
         return False
@@ -188,7 +188,7 @@ def _replace(result: Any, draw: Draw) -> bool:
     return True
 
 
-def _dropped(run: Run, args: Any, result: Any) -> Any:
+def _dropped(run: RecordedRun, args: Any, result: Any) -> Any:
     """Dropout: each number times 0 or 1, with kept numbers scaled up."""
     given, p = args[0], float(args[1])
     output, mask = result

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpassay.audit.mechanisms.python_objects import awaited
-from dpassay.audit.mechanisms.targets import Adapted, Loaded, as_mechanism
+from dpassay.audit.mechanisms.targets import Loaded, RunnableObject, as_mechanism
 from dpassay.errors import DpassayError, MechanismError
 from dpassay.pipeline.mechanism import Failure
 from dpassay.trace.natural.bits import known_bits, shared_states_kept
@@ -21,7 +21,7 @@ from dpassay.trace.natural.failing import RunError, WatchedTooLong, run_error, t
 from dpassay.trace.natural.runs import Natural, finished, own
 from dpassay.trace.natural.whole import read
 from dpassay.trace.watch.numbers import bare, plain
-from dpassay.trace.watch.record import Array, Draw, Run
+from dpassay.trace.watch.record import Array, DrawRecord, RecordedRun
 from dpassay.trace.watch.sources import running, watch, watched_generator, watching
 from dpassay.values import dataclass
 
@@ -41,7 +41,7 @@ class Tracer:
     until: float = field(default=math.inf, init=False)  # when no more runs are watched, by time.monotonic
     runs: int = field(default=0, init=False)
     most_draws: int = 10**9  # of one run: a loop may have no end for a hostile input
-    first_draws: tuple[Draw, ...] = field(default=(), init=False)  # of the first run that drew anything
+    first_draws: tuple[DrawRecord, ...] = field(default=(), init=False)  # of the first run that drew anything
     drawn: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)  # of each input: first, and most after
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class Tracer:
         *,
         forced: dict[int, Array] | None = None,
         key: tuple[int, ...] | None = None,
-    ) -> Run:
+    ) -> RecordedRun:
         """One run on x, with its own generator if the subject takes one.
 
         `replaced` are the values of draws, `forced` those of numbers with noise in them. With a key, all random bits
@@ -63,7 +63,7 @@ class Tracer:
         """
         if time.monotonic() > self.until:
             raise WatchedTooLong
-        run = Run(self.runs, replaced or {}, most=self.most_draws, forced=forced or {})
+        run = RecordedRun(self.runs, replaced or {}, most=self.most_draws, forced=forced or {})
         bits = nullcontext() if key is None else known_bits(key, self.natural.held, keep=not self._watching)
         rng = watched_generator(np.random.Generator(np.random.PCG64(list(key or (self.seed, self.runs)))))
         self.runs += 1
@@ -98,7 +98,7 @@ class Tracer:
     @property
     def code(self) -> list[Any]:
         """The subject, and the function within it."""
-        inner = self._mechanism.function if isinstance(self._mechanism, Adapted) else self._mechanism
+        inner = self._mechanism.function if isinstance(self._mechanism, RunnableObject) else self._mechanism
         return [self.subject, inner]
 
     @cached_property
@@ -121,7 +121,7 @@ class Tracer:
         """Make the following runs as if there had been none before, with this seed."""
         self.seed, self.runs, self.drawn, self.most_draws, self.first_draws = seed, 0, {}, 10**9, ()
 
-    def remember(self, x: Any, run: Run) -> None:
+    def remember(self, x: Any, run: RecordedRun) -> None:
         """Record how often a run of x drew, and what was drawn first."""
         draws = len(run.draws)
         self.first_draws = self.first_draws or tuple(run.draws)

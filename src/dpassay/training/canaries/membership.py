@@ -44,7 +44,7 @@ COMPARED = ("example", "user")  # privacy for what is attacked here
 
 
 @dataclass(frozen=True)
-class Subject:
+class TrainedSubject:
     """A trained model, as an attacker sees it: what is stated about it, and how well it knows a text."""
 
     folder: Path
@@ -52,13 +52,13 @@ class Subject:
     stated: dict[str, Any] | None  # by training with privacy
 
     @staticmethod
-    def of(folder: str | Path) -> Subject:
+    def of(folder: str | Path) -> TrainedSubject:
         """The model in a folder, which must have been trained on texts."""
         place = Path(folder)
         system = system_of(place)
         if system not in ("lm", "adept"):
             raise InputError(f"{place} is a model of {system}: membership is inferred from models of adept and lm")
-        return Subject(place, system, read_statement(place) or _own_statement(place, system))
+        return TrainedSubject(place, system, read_statement(place) or _own_statement(place, system))
 
     @property
     def privacy(self) -> str:
@@ -142,7 +142,7 @@ def apart(corpus: Sequence[Utterance], others: Sequence[Utterance], privacy: str
 
 
 def membership(
-    subject: Subject, members: Sequence[Group], others: Sequence[Group], alpha: float = 0.05, seed: int = 0
+    subject: TrainedSubject, members: Sequence[Group], others: Sequence[Group], alpha: float = 0.05, seed: int = 0
 ) -> AttackResult:
     """Attack a model: which of each pair was it trained on?
 

@@ -24,7 +24,7 @@ from torch.nn.functional import embedding
 from dpassay.text.models.autoencoder import Autoencoder, Shape, clipped, seen_by_decoder, shifted
 from dpassay.text.models.folder import Arrays, weights_of, with_weights
 from dpassay.text.models.training import EPSILONS, NOISY, UNSEEN
-from dpassay.text.models.words import LONGEST, PAD, SPECIAL, UNKNOWN, Vocabulary
+from dpassay.text.models.words import LONGEST, PAD, SPECIAL, UNKNOWN, ModelVocabulary
 from dpassay.text.rewriters.vectors.adept import Learnt, PrivateTraining
 from dpassay.training.aggregation import Stack
 
@@ -143,7 +143,7 @@ class PrivateAutoencoder:
 
     def __init__(self, words: Sequence[str], stated: str, settings: Any, device: torch.device) -> None:
         self.words, self.vocabulary_from = tuple(words), stated
-        self.vocabulary = Vocabulary(self.words)
+        self.vocabulary = ModelVocabulary(self.words)
         latent = settings.autoencoder
         self.shape = Shape(len(self.vocabulary), latent.size, settings.hidden, settings.embedding, latent.clip)
         torch.manual_seed(settings.seed)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpassay.errors import InputError
 from dpassay.text.models.folder import Arrays, weights_of, with_weights
-from dpassay.text.models.words import Vocabulary
+from dpassay.text.models.words import ModelVocabulary
 from dpassay.training.federated import LocalTraining, StackedTraining
 from dpassay.training.networks.language_model import LanguageModel, Sizes
 
@@ -50,7 +50,7 @@ class Lstm:
 
     def __init__(self, words: Sequence[str], stated: str, sizes: Mapping[str, int], device: torch.device) -> None:
         self.words, self.vocabulary_from = tuple(words), stated
-        self.vocabulary = Vocabulary(self.words)
+        self.vocabulary = ModelVocabulary(self.words)
         self.sizes = Sizes(len(self.vocabulary), sizes["embedding"], sizes["hidden"])
         torch.manual_seed(sizes["seed"])
         self.network = LanguageModel(self.sizes).to(device)
@@ -79,7 +79,7 @@ def make_trainable(texts: Sequence[str], words: Sequence[str] | None, settings: 
         if words is not None:
             raise InputError("a base model has its own vocabulary: leave out the vocabulary, or the base model")
         return _causal(settings.base, device, settings)
-    chosen = sorted(set(words)) if words is not None else Vocabulary.of(texts).words
+    chosen = sorted(set(words)) if words is not None else ModelVocabulary.of(texts).words
     if odd := [word for word in chosen if word.split() != [word] or word != word.lower()]:
         raise InputError(f"a vocabulary is a list of lower-case words without blanks, got {odd[0][:40]!r}")
     stated = GIVEN if words is not None else FOUND

@@ -39,7 +39,7 @@ CPU_BYTES = 2**30
 MOST_TOGETHER = 256  # cells
 
 
-class Shifted(nn.Module):
+class ShiftedTokens(nn.Module):
     """A causal model whose tokens are numbered from 1, as 0 stands for padding; it predicts the first token too."""
 
     def __init__(self, model: Any, start: int) -> None:
@@ -129,7 +129,7 @@ class Causal:
         if self.end is None:
             raise InputError(f"the tokeniser of {name!r} has no token for the end of a text; choose another base model")
         start = self.tokeniser.bos_token_id
-        self.network = Shifted(self.model, self.end if start is None else start)
+        self.network = ShiftedTokens(self.model, self.end if start is None else start)
         self.local = Vectorised(self.network, at_once)
 
     def numbers(self, texts: Sequence[str]) -> NDArray[np.int64]:

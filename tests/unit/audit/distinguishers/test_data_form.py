@@ -13,7 +13,7 @@ import pytest
 from dpassay.audit.distinguishers import fit_all
 from dpassay.audit.distinguishers.base import KINDS, Distinguisher, array
 from dpassay.audit.distinguishers.boosted_tables import BoostedTables
-from dpassay.audit.distinguishers.combined.encoded import Encoded, Encoder
+from dpassay.audit.distinguishers.combined.encoded import Encoded, LeafEncoder
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
 from dpassay.audit.distinguishers.frequencies import Frequencies
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
@@ -117,7 +117,7 @@ CUSTOM = CustomDistinguisher(lambda outputs: [len(o) for o in outputs])
 OWN = [
     CUSTOM,
     OwnLikelihood(lambda output, x: -abs(output - x), (0, 1)),
-    Encoded(Encoder(lambda output, x: output["seed"] + x, (0, 1))),
+    Encoded(LeafEncoder(lambda output, x: output["seed"] + x, (0, 1))),
 ]
 
 

@@ -22,7 +22,7 @@ from dpassay.audit.remote.programs import Program
 from dpassay.audit.storage.checkpoint import load
 from dpassay.audit.storage.replay import replay
 from dpassay.audit.testing.decision_rule import Hypothesis
-from dpassay.audit.testing.experiment import Experiment, Game
+from dpassay.audit.testing.experiment import Experiment, GameState
 from dpassay.audit.testing.sequential import Task, anytime, run_by_input
 from dpassay.errors import MechanismError
 from dpassay.pipeline.mechanism import Failure
@@ -326,7 +326,7 @@ def test_saved_audits_are_replayed_and_resumed_with_what_the_mechanism_offers(ki
 def test_workers_ask_the_mechanism_that_they_have():
     mechanism = load_python("test_mechanism_hints:HASHING")
     experiment = Experiment(mechanism, (3, 4), Hypothesis(1.0), 0)
-    game = Game(kept=[[], []])
+    game = GameState(kept=[[], []])
     next(anytime(experiment, game, 1_000, None))
     current = game.rounds[0]
     (counted,) = run_batch(pack(experiment, current, (Task(0, 0, 16, 0),))).counts

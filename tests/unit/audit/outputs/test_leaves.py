@@ -271,10 +271,10 @@ def test_the_same_without_a_leak_is_left_alone(leak):
     name = "audits of leaves that do not leak"
     alpha = FALSE_ALARMS[name] / len(LEAKS)
 
-    def harmless(x, rng):
+    def escape_control_chars(x, rng):
         return mechanism(int(rng.integers(0, 2)), rng)
 
-    verdict = audit(harmless, [(0, 1)], epsilon=1, runs=700, alpha=alpha, bits=False)
+    verdict = audit(escape_control_chars, [(0, 1)], epsilon=1, runs=700, alpha=alpha, bits=False)
     assert verdict.word == "open"
     assert not verdict.warnings
     assert verdict.runs > 600

@@ -16,14 +16,14 @@ import pytest
 
 import dpassay
 from dpassay import audit
-from dpassay.audit.mechanisms.targets import Adapted, as_mechanism, load_python
+from dpassay.audit.mechanisms.targets import RunnableObject, as_mechanism, load_python
 from dpassay.audit.remote import connection
 from dpassay.audit.remote import distributed as sharing_module
-from dpassay.audit.remote.distributed import Subject, made, named, on_executor, pack, run_batch
+from dpassay.audit.remote.distributed import SentSubject, made, named, on_executor, pack, run_batch
 from dpassay.audit.remote.endpoint import Endpoint
 from dpassay.audit.remote.programs import Program
 from dpassay.audit.testing.decision_rule import Hypothesis
-from dpassay.audit.testing.experiment import Experiment, Game, Round
+from dpassay.audit.testing.experiment import Experiment, GameState, Round
 from dpassay.audit.testing.sequential import anytime, in_this_process
 from dpassay.compute import executors as crews
 from dpassay.errors import InputError, MechanismError
@@ -81,7 +81,7 @@ def counts(game):
 
 
 def finish(experiment, run_tasks, budget=30_000):
-    game = Game(kept=[[], []])
+    game = GameState(kept=[[], []])
     for _ in anytime(experiment, game, budget, 0.001, run_tasks):
         pass
     return game
@@ -109,7 +109,7 @@ def test_a_mechanism_that_breaks_off_does_so_at_its_place(module, threads):
     experiment = Experiment(load_python(f"{module}:breaks"), (0.0, 1.0), Hypothesis(1.9), 5)
     found = []
     for run_tasks in (in_this_process, on_executor(threads)):
-        game = Game(kept=[[], []])
+        game = GameState(kept=[[], []])
         with pytest.raises(MechanismError, match="the program died"):
             for _ in anytime(experiment, game, 10**5, 1e-12, run_tasks):
                 pass
@@ -219,13 +219,13 @@ def test_a_worker_that_hangs_is_ended_with_the_time(module, tmp_path):
 
 
 def test_names_of_mechanisms(module):
-    assert named(parse("clip(l2, 1) | laplace(2)", dim=3)) == Subject("pipeline", "clip(l2, 1) | laplace(2)", 3.0)
+    assert named(parse("clip(l2, 1) | laplace(2)", dim=3)) == SentSubject("pipeline", "clip(l2, 1) | laplace(2)", 3.0)
     source = hashlib.sha256(MODULE.encode()).hexdigest()
-    assert named(load_python(f"{module}:noisy")) == Subject("python", "shared_subjects:noisy", source=source)
-    assert named(Program("prog -x", 7.0)) == Subject("command", "prog -x", 7.0)
-    assert named(Endpoint("http://127.0.0.1:1/")) == Subject("url", "http://127.0.0.1:1/", 30.0)
+    assert named(load_python(f"{module}:noisy")) == SentSubject("python", "shared_subjects:noisy", source=source)
+    assert named(Program("prog -x", 7.0)) == SentSubject("command", "prog -x", 7.0)
+    assert named(Endpoint("http://127.0.0.1:1/")) == SentSubject("url", "http://127.0.0.1:1/", 30.0)
     noisy = as_mechanism(sys.modules[module].noisy)
-    assert named(noisy) == Subject("python", "shared_subjects:noisy", source=source)
+    assert named(noisy) == SentSubject("python", "shared_subjects:noisy", source=source)
     for subject in (named(parse("laplace(2)", dim=3)), named(Program("prog", 7.0)), named(noisy)):
         assert named(made(subject)) == subject
 
@@ -292,7 +292,7 @@ def test_parcels_are_plain_data(module):
     assert json.loads(json.dumps(batch.rule.guesser)) == batch.rule.guesser
     assert isinstance(game.rounds[0], Round)
     with pytest.raises(InputError):
-        named(Adapted(lambda x: x, 1))
+        named(RunnableObject(lambda x: x, 1))
 
 
 def test_settings_travel_and_a_rate_does_not():

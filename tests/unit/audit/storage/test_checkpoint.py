@@ -7,15 +7,15 @@ import pytest
 
 from dpassay.audit.mechanisms.targets import as_mechanism
 from dpassay.audit.storage.checkpoint import (
-    Asked,
     Journal,
+    SavedQuestion,
     game_of,
     game_record,
     load,
     save,
 )
 from dpassay.audit.testing.decision_rule import DecisionRule, Hypothesis
-from dpassay.audit.testing.experiment import MOST_ROWS, Experiment, Game, GameResult, Round
+from dpassay.audit.testing.experiment import MOST_ROWS, Experiment, GameResult, GameState, Round
 from dpassay.audit.testing.inference import Counts, anytime_bound, log_evidence
 from dpassay.audit.testing.sequential import anytime
 from dpassay.core.records import LARGEST_FILE
@@ -51,14 +51,14 @@ def game(distinguisher=None, **changes):
         Round(rule(distinguisher), Counts(5, 3, 10, 6.5, 1.25, 1), 20, 60, False, ((4, 1), (6, 1))),
         Round(rule(distinguisher, -1 / 3, math.inf), Counts(0, 0, 0, 0.5, 0.5, 2), 0, 10**15, True),
     ]
-    return Game(epochs, 30, **changes)
+    return GameState(epochs, 30, **changes)
 
 
 def journal(of=None):
     of = game() if of is None else of
     inputs = tuple(X + k for k in range(of.rounds[0].rule.candidates)) if of.rounds else (X, Y)
     record = game_record(GameResult(of, inputs, 0, 0.0009))
-    asked = Asked(**ASKED)
+    asked = SavedQuestion(**ASKED)
     return Journal(asked=asked, verdict="unfinished", runs=30, searched=0, main=record, witness=None)
 
 
@@ -101,10 +101,10 @@ def test_a_game_goes_on_from_a_file_as_if_nothing_had_happened(tmp_path):
     def steps(of):
         return anytime(experiment, of, 3000, 0.001)
 
-    whole = Game(kept=[[], []])
+    whole = GameState(kept=[[], []])
     for _ in steps(whole):
         pass
-    first = Game(kept=[[], []])
+    first = GameState(kept=[[], []])
     going = steps(first)
     while len(first.rounds) < len(whole.rounds):  # the last rule has been learnt: the outputs it needed are in no file
         next(going)
@@ -112,7 +112,9 @@ def test_a_game_goes_on_from_a_file_as_if_nothing_had_happened(tmp_path):
         next(going)
     path = tmp_path / "audit.json"
     record = game_record(GameResult(first, (0.0, 1.0), 0, 0.001))
-    save(Journal(asked=Asked(**ASKED), verdict="unfinished", runs=0, searched=0, main=record, witness=None), path)
+    save(
+        Journal(asked=SavedQuestion(**ASKED), verdict="unfinished", runs=0, searched=0, main=record, witness=None), path
+    )
     second = game_of(load(path).main, None)
     second.kept = [[], []]
     for _ in steps(second):
@@ -125,8 +127,8 @@ def test_a_game_goes_on_from_a_file_as_if_nothing_had_happened(tmp_path):
 def test_texts_of_all_characters_are_written(tmp_path):
     path = tmp_path / "audit.json"
     for text in ("🦓", "nul\0", "\ud800 half a pair", "\u2028"):
-        record = game_record(GameResult(Game([], 5), (text, "other"), 0, 0.001))
-        save(Journal(asked=Asked(**ASKED), verdict="open", runs=5, searched=0, main=record, witness=None), path)
+        record = game_record(GameResult(GameState([], 5), (text, "other"), 0, 0.001))
+        save(Journal(asked=SavedQuestion(**ASKED), verdict="open", runs=5, searched=0, main=record, witness=None), path)
         assert load(path).main.inputs == [text, "other"]
 
 

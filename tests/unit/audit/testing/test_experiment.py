@@ -18,7 +18,7 @@ from dpassay.audit.testing.experiment import (
     MOST_ROWS,
     TEST,
     Experiment,
-    Game,
+    GameState,
     Round,
     against_distribution,
     bound,
@@ -137,7 +137,7 @@ def test_tasks_are_numbered_in_each_round():
             seen.append(place)
             return super().stream(*place)
 
-    game = Game([new_round(rows=20)])
+    game = GameState([new_round(rows=20)])
     spy = Spy(NOISY, (0.0, 1.0), Hypothesis(1.0), 5)
     finish(fixed(spy, game, 50))
     game.rounds.append(new_round(rows=30))
@@ -154,7 +154,7 @@ def test_tasks_are_numbered_in_each_round():
 @pytest.mark.parametrize("way", ["anytime", "fixed"])
 def test_the_same_seed_gives_the_same_counts(way):
     def counts(seed):
-        game = Game(kept=[[], []])
+        game = GameState(kept=[[], []])
         where = Experiment(NOISY, (0.0, 1.0), Hypothesis(1.9, 0.0, 2, 2000 if way == "fixed" else 0), seed)
         finish(fixed(where, game, 2000) if way == "fixed" else anytime(where, game, 2000, 0.001))
         return game.counts, [e.sizes for e in game.rounds], game.runs
@@ -282,7 +282,7 @@ def test_failures_of_one_input_are_evidence():
             raise ZeroDivisionError
         return np.zeros(n)
 
-    game = Game(kept=[[], []])
+    game = GameState(kept=[[], []])
     where = experiment(as_mechanism(fails))
     finish(anytime(where, game, 2000, 0.001))
     assert rejected(game, where.hypothesis, 0.001, False)
@@ -294,7 +294,7 @@ def test_a_mechanism_that_always_fails_is_no_evidence():
         raise ZeroDivisionError("never")
 
     with pytest.raises(DpassayError, match="failed in every run"):
-        finish(anytime(experiment(as_mechanism(fails)), Game(kept=[[], []]), 2000, 0.001))
+        finish(anytime(experiment(as_mechanism(fails)), GameState(kept=[[], []]), 2000, 0.001))
 
 
 @pytest.mark.parametrize("score", [-math.inf, math.inf])
@@ -337,7 +337,7 @@ def most_cells(way, width, runs=3000):
     where = Experiment(
         mechanism, (np.zeros(width), np.full(width, 0.1)), Hypothesis(1e3, 0.0, 2, runs if way == "fixed" else 0), 1
     )
-    game = Game(kept=[[], []])
+    game = GameState(kept=[[], []])
     finish(fixed(where, game, runs) if way == "fixed" else anytime(where, game, runs, 0.001))
     assert game.runs == runs
     return max(n for _, n in mechanism.asked) * width
@@ -357,7 +357,7 @@ def test_wide_outputs_of_a_fixed_game_too():
 
 def test_an_anytime_game_stops_as_soon_as_the_evidence_passes():
     where, alpha = experiment(NOISY), 0.001
-    game = Game(kept=[[], []])
+    game = GameState(kept=[[], []])
     evidence = []
     for state in anytime(where, game, 50_000, alpha):
         evidence.append(log_evidence(state.counts, 1.0))
@@ -369,7 +369,7 @@ def test_an_anytime_game_stops_as_soon_as_the_evidence_passes():
 
 def test_an_anytime_game_that_finds_nothing_spends_its_runs_and_no_more():
     mechanism = Recorded(NOISY.sample)
-    game = Game(kept=[[], []])
+    game = GameState(kept=[[], []])
     finish(anytime(experiment(mechanism, Hypothesis(30.0)), game, 5000, 0.001))
     assert game.runs == 5000 == sum(n for _, n in mechanism.asked)
     assert game.runs == sum(e.learnt_from + e.counts.runs for e in game.rounds)
@@ -388,7 +388,7 @@ def test_learning_and_playing_never_share_runs():
             seen["test" if place[0] == TEST else "learn"].add(place)
             return rng
 
-    game = Game(kept=[[], []])
+    game = GameState(kept=[[], []])
     finish(anytime(Spy(NOISY, (0.0, 1.0), Hypothesis(30.0), 5), game, 5000, 0.001))
     assert len(seen["learn"]) == len(game.rounds) + 1  # a glance at likeness came before
     assert len(seen["test"]) == sum(e.tasks for e in game.rounds)
@@ -397,7 +397,7 @@ def test_learning_and_playing_never_share_runs():
 def test_a_fixed_game_plays_all_its_runs():
     mechanism = Recorded(EXACT.sample)
     aim = Hypothesis(0.5, 0.0, 2, 9000)
-    game = Game(kept=[[], []])
+    game = GameState(kept=[[], []])
     finish(fixed(experiment(mechanism, aim), game, 9000))
     assert game.runs == 9000 == sum(n for _, n in mechanism.asked)  # although it was plain from the first
     right, wrong, runs = game.totals()
@@ -408,7 +408,7 @@ def test_a_fixed_game_plays_all_its_runs():
 
 
 def test_with_a_delta_a_pair_is_tested_by_betting_even_if_the_runs_are_fixed():
-    game = Game([Round(HALF, Counts(500, 0, 1000, 9.5, 1.5), 0, 1000)], 1000)
+    game = GameState([Round(HALF, Counts(500, 0, 1000, 9.5, 1.5), 0, 1000)], 1000)
     aim = Hypothesis(1.0, 0.1, 2, 1000)
     assert bound(game, aim, 0.01, True) == anytime_bound(game.counts, 0.01, 0.1)
     assert rejected(game, aim, 0.01, True)
@@ -420,24 +420,24 @@ def test_with_a_delta_a_pair_is_tested_by_betting_even_if_the_runs_are_fixed():
 
 
 def test_no_game_no_bound():
-    assert bound(Game(), Hypothesis(1.0), 0.05, False) == bound(Game(), Hypothesis(1.0), 0.05, True) == 0
-    assert not rejected(Game(), Hypothesis(0.0), 0.05, True)
-    assert Game().rule is None
-    assert Game().totals() == (0, 0, 0)
+    assert bound(GameState(), Hypothesis(1.0), 0.05, False) == bound(GameState(), Hypothesis(1.0), 0.05, True) == 0
+    assert not rejected(GameState(), Hypothesis(0.0), 0.05, True)
+    assert GameState().rule is None
+    assert GameState().totals() == (0, 0, 0)
 
 
 def test_the_best_round():
     rounds = [Round(HALF, Counts(c, w, 100), 0, 100) for c, w in ((50, 50), (99, 1), (60, 40))]
-    assert Game(rounds).best(Hypothesis(1.0)) is rounds[1]
+    assert GameState(rounds).best(Hypothesis(1.0)) is rounds[1]
 
 
 def test_a_fixed_game_that_was_interrupted_goes_on_with_the_same_tasks():
     aim = Hypothesis(1.0, 0.0, 2, 200_000)
-    whole = Game(kept=[[], []])
+    whole = GameState(kept=[[], []])
     finish(fixed(experiment(NOISY, aim), whole, 200_000))
-    broken = Game(kept=[[], []])
+    broken = GameState(kept=[[], []])
     list(itertools.islice(fixed(experiment(NOISY, aim), broken, 200_000), 2))
-    again = Game(broken.rounds, broken.runs, kept=[[], []])  # as it comes from a file
+    again = GameState(broken.rounds, broken.runs, kept=[[], []])  # as it comes from a file
     finish(fixed(experiment(NOISY, aim), again, 200_000))
     assert [e.sizes for e in again.rounds] == [e.sizes for e in whole.rounds]
     assert again.counts == whole.counts
@@ -473,7 +473,7 @@ def test_where_the_law_is_known_learning_costs_no_runs():
     assert training.cost == 0
     assert mechanism.asked == []
     assert training.rule.distinguisher.describe() == "the exact likelihood ratio"
-    game = Game(kept=[[], []])
+    game = GameState(kept=[[], []])
     finish(anytime(where, game, 400, 0.001))
     assert game.runs == sum(n for _, n in mechanism.asked) == sum(t.runs for t in game.counts)
 

@@ -14,7 +14,7 @@ from dpassay.audit.mechanisms.targets import as_mechanism
 from dpassay.audit.outputs.outputs import read
 from dpassay.audit.remote.timing import OutOfTime
 from dpassay.audit.testing.decision_rule import DecisionRule, Hypothesis
-from dpassay.audit.testing.experiment import MOST_ROWS, TEST, Experiment, Game, Round
+from dpassay.audit.testing.experiment import MOST_ROWS, TEST, Experiment, GameState, Round
 from dpassay.audit.testing.inference import Counts
 from dpassay.audit.testing.sequential import (
     Task,
@@ -61,12 +61,12 @@ def state(game):
 @pytest.mark.parametrize("growing", [True, False])
 def test_what_comes_is_known_before_it_is_run(growing):
     experiment, current = known()
-    whole = list(upcoming(experiment, Game([current]), 300_000, growing=growing))
+    whole = list(upcoming(experiment, GameState([current]), 300_000, growing=growing))
     assert sum(task.size for task in whole) == 300_000
     assert [task.number for task in whole] == list(range(len(whole)))
     assert [task.before for task in whole] == [sum(t.size for t in whole[:i]) for i in range(len(whole))]
     assert max(task.size for task in whole) <= MOST_ROWS
-    game = Game([current], kept=[[], []])
+    game = GameState([current], kept=[[], []])
     steps = (fixed if not growing else lambda *a: anytime(*a, 1e-300))(experiment, game, 300_000)
     for played in itertools.islice(steps, 7):  # what comes after the seventh task is what was foreseen
         assert played is game
@@ -85,7 +85,7 @@ def test_players_may_work_ahead_and_counts_come_in_order():
                     keep(experiment, kept, side, some)
             yield task, counts[task]
 
-    first, second = Game(kept=[[], []]), Game(kept=[[], []])
+    first, second = GameState(kept=[[], []]), GameState(kept=[[], []])
     experiment = Experiment(NOISY, (0.0, 1.0), Hypothesis(1.95), 5)
     for _ in anytime(experiment, first, 20_000, 0.001):
         pass
@@ -105,7 +105,7 @@ def test_who_stops_early_ends_the_player():
             closed.append(True)
 
     experiment = Experiment(as_mechanism(lambda x, n, rng: np.full(n, float(x))), (0.0, 1.0), Hypothesis(1.0), 5)
-    game = Game(kept=[[], []])
+    game = GameState(kept=[[], []])
     for _ in anytime(experiment, game, 10**6, 0.001, run_tasks):
         pass
     assert closed == [True] * len(game.rounds)
@@ -118,7 +118,7 @@ def test_a_task_that_breaks_off_ends_the_game_at_its_place(delta):
         for task in tasks:
             yield task, MechanismError("gone") if task.number == 2 else (task.size, 0, task.size)
 
-    game = Game([Round(HALF, Counts(), 0, 10**9, rows=10)])
+    game = GameState([Round(HALF, Counts(), 0, 10**9, rows=10)])
     experiment = Experiment(NOISY, (0.0, 1.0), Hypothesis(1.0, delta), 5)
     with pytest.raises(MechanismError, match="gone"):
         list(fixed(experiment, game, 100, run_tasks))
@@ -144,7 +144,7 @@ def test_a_task_that_was_cut_is_not_run_again_with_the_same_coins(stop, delta, w
     experiment = Experiment(as_mechanism(hangs), (0.0, 1.0), Hypothesis(1.0, delta), 5)
     for replays in (True, False):
         asked.clear()
-        game = Game([Round(HALF, Counts(), 0, 32, singly=True)], 0, kept=[], replays=replays)
+        game = GameState([Round(HALF, Counts(), 0, 32, singly=True)], 0, kept=[], replays=replays)
         with pytest.raises(stop):
             list(anytime(experiment, game, 32, None))
         tasks = ((8, 2),) if replays else ((8, 2), (0, 1))
@@ -232,7 +232,7 @@ def test_kernel_tasks_are_as_large_as_any():
     wide = parse("laplace(200)", dim=400)
     experiment, current = known(wide, (np.zeros(400), np.ones(400)))
     current = Round(current.rule, Counts(), 0, 10**9, rows=2600)
-    sizes = [task.size for task in upcoming(experiment, Game([current]), 500_000, growing=False)]
+    sizes = [task.size for task in upcoming(experiment, GameState([current]), 500_000, growing=False)]
     assert set(sizes[:6]) == {2600}
     assert MOST_ROWS in sizes
 
@@ -256,7 +256,7 @@ def test_a_mechanism_of_single_outputs_learns_from_all_that_it_gave():
         drawn.append(x + rng.laplace())
         return drawn[-1]
 
-    game = Game(kept=[[], []])
+    game = GameState(kept=[[], []])
     for _ in anytime(Experiment(as_mechanism(noisy), (0.0, 1.0), Hypothesis(3.0), 5), game, 2000, 0.001):
         pass
     # At first a glance at likeness. Eight were drawn twice, to see if they replay. The last rule is tested on the rest.
@@ -272,7 +272,7 @@ def test_a_mechanism_of_single_outputs_learns_from_all_that_it_gave():
 
 def test_outputs_that_are_not_at_hand_are_drawn_anew():
     """So it is after an audit was continued: a rule is learnt from about as many runs as there were before."""
-    game = Game(kept=[[], []])
+    game = GameState(kept=[[], []])
     experiment = Experiment(as_mechanism(lambda x, rng: x + rng.laplace()), (0.0, 1.0), Hypothesis(3.0), 5)
     for _ in anytime(experiment, game, 10_000, 0.001):
         game.kept = [[], []]
@@ -290,7 +290,7 @@ def test_outputs_that_gave_no_rule_are_not_looked_at_again_without_others():
         seen += len(outputs)
         return outputs if seen > 1_000 else [float("nan")] * len(outputs)
 
-    game = Game(kept=[[], []])
+    game = GameState(kept=[[], []])
     custom = CustomDistinguisher(late)
     experiment = Experiment(as_mechanism(lambda x, rng: x + rng.laplace()), (0.0, 1.0), Hypothesis(3.0), 5, 0, custom)
     for _ in anytime(experiment, game, 10_000, 0.001):
@@ -306,7 +306,7 @@ def test_workers_that_keep_no_outputs_do_not_stop_a_rule_from_being_learnt_anew(
     def elsewhere(experiment, current, tasks, kept):
         return in_this_process(experiment, current, tasks, [])
 
-    game = Game(kept=[[], []])
+    game = GameState(kept=[[], []])
     experiment = Experiment(as_mechanism(lambda x, rng: x + rng.laplace()), (0.0, 1.0), Hypothesis(3.0), 5)
     for _ in anytime(experiment, game, 20_000, 0.001, elsewhere):
         pass
@@ -321,7 +321,7 @@ def test_batches_teach_the_next_rule_too():
         return x + rng.laplace(size=n)
 
     noisy.independent_rows = True
-    game = Game(kept=[[], []])
+    game = GameState(kept=[[], []])
     for _ in anytime(Experiment(as_mechanism(noisy), (0.0, 1.0), Hypothesis(3.0), 5), game, 8_000, 0.001):
         pass
     assert [one.learnt_from for one in game.rounds] == [GLANCE + FIRST] + [0] * (len(game.rounds) - 1)
@@ -353,7 +353,7 @@ def test_outputs_of_batches_that_failed_teach_that_runs_are_made_singly():
         return x + noise
 
     breaks.independent_rows = True
-    game = Game(kept=[[], []])
+    game = GameState(kept=[[], []])
     for _ in anytime(Experiment(as_mechanism(breaks), (0.0, 1.0), Hypothesis(3.0), 5), game, 2_000, 0.001):
         pass
     assert game.rounds[-1].singly

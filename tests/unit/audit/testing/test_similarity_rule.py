@@ -8,7 +8,7 @@ import pytest
 from dpassay.audit.mechanisms.targets import as_mechanism
 from dpassay.audit.outputs.outputs import read
 from dpassay.audit.testing.decision_rule import Hypothesis
-from dpassay.audit.testing.experiment import Experiment, Game
+from dpassay.audit.testing.experiment import Experiment, GameState
 from dpassay.audit.testing.sequential import anytime
 from dpassay.audit.testing.similarity_rule import GLANCE, LENGTH, LONGEST, rule_by_likeness, worth_trying
 
@@ -16,7 +16,7 @@ WORDS = [read(["a c", "a d", "c d", "b d"]), read(["b c", "b d", "c d", "b a"])]
 
 
 def finished(function, inputs, epsilon, runs=4_000):
-    game = Game(kept=[[] for _ in inputs])
+    game = GameState(kept=[[] for _ in inputs])
     experiment = Experiment(as_mechanism(function), inputs, Hypothesis(epsilon), 1)
     for _ in anytime(experiment, game, runs, 0.001):
         pass

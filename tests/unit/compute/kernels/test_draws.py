@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from dpassay.compute.kernels.draws import ALL, Noise, Span, coin, first_word, rounded_up, standard
+from dpassay.compute.kernels.draws import ALL, Span, WordNoise, coin, first_word, rounded_up, standard
 from dpassay.compute.kernels.normal_quantile import normal_quantile
 
 NOISES = [
-    Noise("laplace", 0.7),
-    Noise("laplace", 128.0),
-    Noise("gaussian", 0.3),
-    Noise("exponential", 2.0),
-    Noise("exponential", 2.0, kept=0.5),
-    Noise("exponential", 0.1, kept=0.5, lost=0.5),
-    Noise("exponential", 1.0, kept=0.25, lost=0.5),
+    WordNoise("laplace", 0.7),
+    WordNoise("laplace", 128.0),
+    WordNoise("gaussian", 0.3),
+    WordNoise("exponential", 2.0),
+    WordNoise("exponential", 2.0, kept=0.5),
+    WordNoise("exponential", 0.1, kept=0.5, lost=0.5),
+    WordNoise("exponential", 1.0, kept=0.25, lost=0.5),
 ]
 
 
@@ -58,7 +58,7 @@ def test_the_normal_quantile_is_scipys():
 
 def test_readings_of_dptext():
     words = some_words()
-    zero, lost = (Noise("exponential", 3.0, kept=0.5, lost=share).values(words) for share in (0.0, 0.5))
+    zero, lost = (WordNoise("exponential", 3.0, kept=0.5, lost=share).values(words) for share in (0.0, 0.5))
     assert ((zero == 0) == (words >= 1 << 31)).all()
     assert (np.isnan(lost) == (words >= 1 << 31)).all()
     assert (zero >= 0).all()

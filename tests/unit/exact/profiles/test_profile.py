@@ -26,7 +26,7 @@ def above(pure: str) -> PureBound:
     return PureBound(number(pure), Theorem.LAPLACE)
 
 
-PROFILE = PrivacyProfile((candidate("1"), candidate("2")), (above("3"), above("2.5")), pure_from_tails=number("2.25"))
+PROFILE = PrivacyProfile((candidate("1"), candidate("2")), (above("3"), above("2.5")), tail_lower_bound=number("2.25"))
 
 
 def test_each_side_takes_its_best_curve() -> None:

@@ -14,14 +14,14 @@ from dpassay.errors import ClaimFileError, MechanismError
 from dpassay.report.ci import rules
 from dpassay.report.ci.annotations import workflow_commands
 from dpassay.report.ci.junit import junit
-from dpassay.report.ci.results import Place, Result, of_failure, of_trace, of_verdict
+from dpassay.report.ci.results import ReportedResult, ResultLocation, of_failure, of_trace, of_verdict
 from dpassay.report.ci.rules import RULES
 from dpassay.report.ci.sarif import left_out, sarif
 
 ROOT = Path(__file__).parents[4]
 PROVEN = check("query(l1, 1) | laplace(1)", epsilon=1)
 REFUTED = check("query(l1, 1) | laplace(1/2)", epsilon=1)
-HERE = Place("mine.toml", 1)
+HERE = ResultLocation("mine.toml", 1)
 OPEN = check("clip(l2, 1) | laplace(2) | times(4)", epsilon=6.5, delta=1e-3, dim=4)
 
 # The parts of the published schema of SARIF 2.1.0 (OASIS) that are written here, with what it requires of them.
@@ -194,11 +194,13 @@ def test_the_help_address_is_the_one_that_the_package_states(monkeypatch):
 def test_paths_are_those_of_the_repository(tmp_path, monkeypatch):
     inside = tmp_path / "a folder" / "mine.toml"
     monkeypatch.chdir(tmp_path)
-    assert Place(str(inside)).path == Place("a folder/mine.toml").path == "a folder/mine.toml"
+    assert ResultLocation(str(inside)).path == ResultLocation("a folder/mine.toml").path == "a folder/mine.toml"
     monkeypatch.setenv("GITHUB_WORKSPACE", str(inside.parent))
-    assert Place("a folder/mine.toml").path == "mine.toml"
-    assert Place("/elsewhere/x.py").path == "/elsewhere/x.py"
-    uri = log([of_verdict(REFUTED, Place("/else where/ε.py", 3))])["results"][0]["locations"][0]["physicalLocation"]
+    assert ResultLocation("a folder/mine.toml").path == "mine.toml"
+    assert ResultLocation("/elsewhere/x.py").path == "/elsewhere/x.py"
+    uri = log([of_verdict(REFUTED, ResultLocation("/else where/ε.py", 3))])["results"][0]["locations"][0][
+        "physicalLocation"
+    ]
     assert uri["artifactLocation"]["uri"] == "file:///else%20where/%CE%B5.py"
 
 
@@ -207,7 +209,7 @@ def test_paths_are_those_of_the_repository(tmp_path, monkeypatch):
 
 def test_sarif_has_what_there_is_to_complain_of(monkeypatch):
     monkeypatch.delenv("GITHUB_WORKFLOW_REF", raising=False)
-    place = Place("claims/mine.toml", 4)
+    place = ResultLocation("claims/mine.toml", 4)
     run = log([of_verdict(PROVEN), of_verdict(REFUTED, place), of_verdict(OPEN, place), of_verdict(REFUTED)])
     assert [one["level"] for one in run["results"]] == ["error", "warning"]
     assert run["results"][0]["locations"][0]["physicalLocation"] == {
@@ -237,7 +239,7 @@ def test_a_fingerprint_survives_another_line_and_other_numbers():
         return [one["partialFingerprints"]["dpassay/v1"] for one in log(results)["results"]]
 
     first, moved, other = (
-        Result("leak", "error", text, subject, "refuted", Place("a.py", line))
+        ReportedResult("leak", "error", text, subject, "refuted", ResultLocation("a.py", line))
         for text, subject, line in (("ε = 2", "m:f", 3), ("ε = 2.1", "m:f", 9), ("ε = 2", "m:g", 3))
     )
     assert found(first) == found(moved) != found(other)
@@ -246,7 +248,7 @@ def test_a_fingerprint_survives_another_line_and_other_numbers():
 
 @pytest.mark.parametrize("rule", RULES)
 def test_the_help_of_a_rule_travels_with_the_tool(rule):
-    (told,) = log([Result(rule, "error", "x", "m:f", "refuted", HERE)])["tool"]["driver"]["rules"]
+    (told,) = log([ReportedResult(rule, "error", "x", "m:f", "refuted", HERE)])["tool"]["driver"]["rules"]
     assert told["help"]["markdown"] in (ROOT / "docs" / "rules.md").read_text()
     assert len(told["help"]["text"]) > 30
     assert "](" not in told["help"]["text"]
@@ -254,12 +256,12 @@ def test_the_help_of_a_rule_travels_with_the_tool(rule):
 
 def test_junit_has_a_case_for_each_subject():
     results = [
-        Result("", "none", "it holds", "a", "proven"),
-        Result("claim-refuted", "error", "it fails", "b", "refuted", Place("b.toml", 2)),
-        Result("claim-open", "warning", "not known", "c", "open"),
-        Result("claim-open", "error", "not known", "d", "open"),
-        Result("mechanism-failed", "error", "it broke", "e", "failed"),
-        Result("claim-refuted", "note", "as expected", "f", "refuted"),
+        ReportedResult("", "none", "it holds", "a", "proven"),
+        ReportedResult("claim-refuted", "error", "it fails", "b", "refuted", ResultLocation("b.toml", 2)),
+        ReportedResult("claim-open", "warning", "not known", "c", "open"),
+        ReportedResult("claim-open", "error", "not known", "d", "open"),
+        ReportedResult("mechanism-failed", "error", "it broke", "e", "failed"),
+        ReportedResult("claim-refuted", "note", "as expected", "f", "refuted"),
     ]
     suite, found = cases(results)
     assert {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
@@ -282,8 +284,8 @@ def test_junit_has_a_case_for_each_subject():
 
 def test_several_findings_of_one_subject_are_one_case():
     results = [
-        Result("unbounded-input", "warning", "nothing bounds it", "m:f", "refuted"),
-        Result("leak", "error", "around the noise", "m:f", "refuted"),
+        ReportedResult("unbounded-input", "warning", "nothing bounds it", "m:f", "refuted"),
+        ReportedResult("leak", "error", "around the noise", "m:f", "refuted"),
     ]
     _, found = cases(results)
     assert len(found) == 1
@@ -293,7 +295,7 @@ def test_several_findings_of_one_subject_are_one_case():
 
 @pytest.mark.parametrize("text", ["<b>&\"'", "\x00\x1b[2J\x0b", "a\ud800b\uffff", "]]>", "ε\nnext"])
 def test_any_text_can_be_written(text):
-    result = Result("leak", "error", text, text, "refuted", Place("a,b:c%.py", 1))
+    result = ReportedResult("leak", "error", text, text, "refuted", ResultLocation("a,b:c%.py", 1))
     assert cases([result])[0].get("failures") == "1"
     (line,) = workflow_commands([result])
     assert "\n" not in line
@@ -304,9 +306,9 @@ def test_workflow_commands_are_escaped_as_the_runner_reads_them():
     """The rules of actions/toolkit: %, CR and LF in a message, in a property also colon and comma."""
     found = workflow_commands(
         [
-            Result("claim-open", "note", "later", "a", "open"),
-            Result("leak", "error", "100% of: a,b\r\nnext", "m:f", "refuted", Place("a,b:c.py", 7)),
-            Result("", "none", "fine", "b", "proven"),
+            ReportedResult("claim-open", "note", "later", "a", "open"),
+            ReportedResult("leak", "error", "100% of: a,b\r\nnext", "m:f", "refuted", ResultLocation("a,b:c.py", 7)),
+            ReportedResult("", "none", "fine", "b", "proven"),
         ]
     )
     assert found == [
@@ -346,7 +348,7 @@ def test_a_trace_without_findings_notes_its_verdict():
 
 
 def test_failures(tmp_path):
-    (failed,) = of_failure(MechanismError("it broke"), "m:f", Place("m.py", 3))
+    (failed,) = of_failure(MechanismError("it broke"), "m:f", ResultLocation("m.py", 3))
     assert (failed.rule, failed.verdict, failed.place.line) == ("mechanism-failed", "failed", 3)
     (tmp_path / "a.toml").write_text('pipeline = "laplace(1)"\nepsilon = 1\ndimm = 3\ndim = "x"\n')
     (tmp_path / "b.toml").write_text("pipeline = \n")

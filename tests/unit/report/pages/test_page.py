@@ -22,7 +22,7 @@ from dpassay.report.pages.page import figures_page, gallery_page, headline, verd
 from dpassay.report.pages.typeset import typeset
 from dpassay.report.pictures import svg
 from dpassay.reproduce import FIGURES
-from dpassay.reproduce.result import Options, read_back, save
+from dpassay.reproduce.result import ReproductionOptions, read_back, save
 from published import published_verdict
 
 EVIL = Claim(
@@ -178,7 +178,7 @@ def test_the_gallery() -> None:
 
 
 def test_figures_from_files(tmp_path: Path) -> None:
-    save(FIGURES["bayes"].make(Options()), "bayes", tmp_path, {})
+    save(FIGURES["bayes"].make(ReproductionOptions()), "bayes", tmp_path, {})
     page = figures_page([read_back("bayes", tmp_path)], "dpassay reproduce bayes")
     assert "data:image/svg+xml;base64," in page
     assert_alone(page)
@@ -187,7 +187,7 @@ def test_figures_from_files(tmp_path: Path) -> None:
 
 
 def test_what_a_file_of_figures_says_is_text(tmp_path: Path) -> None:
-    save(FIGURES["bayes"].make(Options()), "bayes", tmp_path, {})
+    save(FIGURES["bayes"].make(ReproductionOptions()), "bayes", tmp_path, {})
     data, picture = read_back("bayes", tmp_path)
     rows = [{"what": "<script>", "published": 1.23456789, "ours": None, "apart": "<b>"}]
     evil = {**data, "name": '"><script>', "caption": "<script>", "found": ["<script>"], "comparisons": rows}

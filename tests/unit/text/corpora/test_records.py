@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dpassay.errors import InputError
-from dpassay.text.corpora.records import Lines, Table
+from dpassay.text.corpora.records import RecordLines, Table
 
 
 def loud(tmp_path: Path, source: str, content: str | bytes, out: str = "", column: str = "") -> str:
@@ -135,7 +135,7 @@ def test_a_file_broken_off_anywhere_goes_on_with_the_next_record(tmp_path, suffi
 
 
 def test_half_a_line_is_no_line():
-    assert Lines("x").finished([b"one\n", b'"two\n', b"thr"]) == (2, 9)
+    assert RecordLines("x").finished([b"one\n", b'"two\n', b"thr"]) == (2, 9)
 
 
 def test_records_wait_only_while_they_are_rewritten(tmp_path):

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpassay import InputError
-from dpassay.text.models.words import END, LONGEST, PAD, SPECIAL, UNKNOWN, Vocabulary, tokenise
+from dpassay.text.models.words import END, LONGEST, PAD, SPECIAL, UNKNOWN, ModelVocabulary, tokenise
 
-KNOWN = Vocabulary(("a", "flight", "rome", "to"))
+KNOWN = ModelVocabulary(("a", "flight", "rome", "to"))
 
 
 @given(st.lists(st.lists(st.sampled_from(KNOWN.words), max_size=12).map(" ".join), max_size=6))
@@ -33,6 +33,6 @@ def test_long_texts_are_cut_and_unknown_words_are_never_written():
 
 
 def test_the_vocabulary_is_of_the_most_frequent_words():
-    assert Vocabulary.of(["b b a", "c a b"], most=2).words == ("a", "b")
+    assert ModelVocabulary.of(["b b a", "c a b"], most=2).words == ("a", "b")
     with pytest.raises(InputError, match="different words"):
-        Vocabulary(())
+        ModelVocabulary(())

@@ -12,7 +12,7 @@ from dpassay.cli import main as cli
 from dpassay.errors import InputError, MechanismError
 from dpassay.report.utility import cells_of, notes_of
 from dpassay.text.inference_attacks import AttackResult
-from dpassay.text.measurements import Guesses, Measurement, Stated, rows_of
+from dpassay.text.measurements import GuessedTexts, Measurement, Stated, rows_of
 from dpassay.text.planning import plan
 from dpassay.text.rewriters.base import TextGuarantee
 from dpassay.text.rewriters.catalogue import STEPS, Specification
@@ -194,7 +194,7 @@ def test_every_command_says_that_an_epsilon_is_declared(here):
 def test_a_measurement_shows_a_declared_epsilon_as_such(right, beaten):
     """At most 40% of the guesses can be right: 500 of 500 are more by any interval, 190 are not."""
     stated = Stated(epsilon=2.0, true_epsilon=2.0, delta=0.0, neighbours="any", declared=True)
-    guesses = Guesses(right=right, runs=500, candidates=12, how="learnt", bound=0.4)
+    guesses = GuessedTexts(right=right, runs=500, candidates=12, how="learnt", bound=0.4)
     one = Measurement(
         rewriter="own:Bit", identity="x", seed=0, utterances=10, right={}, guarantee=stated, guesses=guesses
     )

@@ -16,7 +16,7 @@ from dpassay.errors import InputError, MechanismError
 from dpassay.trace.remote.interpreter import RemoteTracer
 from dpassay.trace.remote.wire import Receiver, Sender
 from dpassay.trace.session import trace
-from dpassay.trace.watch.record import Place
+from dpassay.trace.watch.record import CodeLine
 
 X, Y = [1.0, 0.0], [0.0, 1.0]
 # What the other interpreter must do without: our dependencies, and all of ours that does not watch a run.
@@ -24,7 +24,8 @@ WITHOUT = """
 import sys
 class Without:
     def find_spec(self, name, path=None, target=None):
-        ours = name.startswith("dpassay.") and not name.startswith(("dpassay.trace", "dpassay.errors", "dpassay.values"))
+        needed = ("dpassay.trace", "dpassay.errors", "dpassay.values")
+        ours = name.startswith("dpassay.") and not name.startswith(needed)
         if ours or name in ("mpmath", "scipy", "pydantic", "typer", "rich", "torch", "jinja2", "httpx"):
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Without())
@@ -135,7 +136,7 @@ def test_on_the_command_line(interpreter: str, tmp_path: Path) -> None:
 
 
 def test_the_wire_keeps_numbers_types_and_identity() -> None:
-    place = Place("a.py", 1)
+    place = CodeLine("a.py", 1)
     numbers = np.array([0.1, np.nan, -0.0, np.inf], np.float32)
     value = {"a": [place, place], 1: (numbers, np.add, np.clip, None, True, "é"), "s": np.float64(0.1)}
     sender, receiver = Sender(), Receiver()

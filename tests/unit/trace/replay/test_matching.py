@@ -14,7 +14,7 @@ import dpassay
 from dpassay.core.guarantee import make_guarantee
 from dpassay.trace.findings.explaining import MATCHED
 from dpassay.trace.findings.suggesting import suggested
-from dpassay.trace.natural.budget import Budget
+from dpassay.trace.natural.budget import TimeBudget
 from dpassay.trace.replay.trials import agreeing
 from dpassay.trace.watch.tracer import Tracer
 
@@ -26,7 +26,7 @@ def bound(code: Callable[..., Any], pair: tuple[Any, Any], epsilon: float, delta
     tracer = Tracer(code)
     tracer.run(pair[0])
     watched = suggested(tracer, *pair, make_guarantee(epsilon, delta))
-    limits: dict[str, Any] = {"alpha": 0.001, "least": TRIALS, "most": TRIALS, "budget": Budget(60.0)}
+    limits: dict[str, Any] = {"alpha": 0.001, "least": TRIALS, "most": TRIALS, "budget": TimeBudget(60.0)}
     trials = agreeing(tracer, pair, watched.sums, watched.matching, **limits)
     return float(watched.upper.b), trials.different, watched.matching is not None
 

@@ -11,7 +11,7 @@ from scipy import stats
 import dpassay
 from dpassay.errors import InputError
 from dpassay.trace.replay.paths import Paths, Shift, judged, learned, path_of
-from dpassay.trace.replay.trials import Trials
+from dpassay.trace.replay.trials import ReplayTrials
 from dpassay.trace.storage.saved import load_trace
 from dpassay.trace.watch.tracer import Tracer
 
@@ -108,8 +108,8 @@ def test_paths_that_are_not_known_are_left_out() -> None:
     """The bound of Clopper and Pearson, from scipy's beta distribution."""
     for left, agreed in ((1, 199), (7, 4993)):
         expected = stats.beta.ppf(0.999, left + 1, agreed)
-        assert Trials(agreed, 1e-3, left_out=left).p == pytest.approx(expected)
-    assert Trials(5000, 1e-3).p < Trials(4999, 1e-3, left_out=1).p
+        assert ReplayTrials(agreed, 1e-3, left_out=left).p == pytest.approx(expected)
+    assert ReplayTrials(5000, 1e-3).p < ReplayTrials(4999, 1e-3, left_out=1).p
 
 
 def test_a_bound_over_paths_is_saved_and_verified(tmp_path: Any) -> None:

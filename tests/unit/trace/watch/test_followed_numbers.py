@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from dpassay.trace.watch.numbers import plain
-from dpassay.trace.watch.record import Run
+from dpassay.trace.watch.record import RecordedRun
 from dpassay.trace.watch.sources import watch, watched_generator
 
 
-def run_of(operate: Any) -> tuple[Any, Run]:
-    run = Run(0)
+def run_of(operate: Any) -> tuple[Any, RecordedRun]:
+    run = RecordedRun(0)
     with watch(run, operate):
         result = operate(watched_generator(np.random.default_rng(0)))
     return result, run

@@ -13,7 +13,7 @@ import pytest
 from numpy.random import default_rng, normal
 
 from dpassay import trace
-from dpassay.trace.watch.record import Run
+from dpassay.trace.watch.record import RecordedRun
 from dpassay.trace.watch.sources import watch
 from dpassay.trace.watch.tracer import Tracer
 
@@ -30,8 +30,8 @@ class Holder:
         return [self.many["new"][0].laplace(), self.many["old"].normal()]  # type: ignore[index]
 
 
-def seen(subject: Any) -> Run:
-    run = Run(0)
+def seen(subject: Any) -> RecordedRun:
+    run = RecordedRun(0)
     with watch(run, subject):
         subject()
     return run
@@ -80,7 +80,7 @@ def test_everything_is_put_back() -> None:
 
 
 def test_a_run_can_be_given_other_values() -> None:
-    run = Run(0, {0: np.array([1.0, 2.0])})
+    run = RecordedRun(0, {0: np.array([1.0, 2.0])})
     with watch(run, None):
         values = np.random.default_rng().laplace(size=2)
     assert values.tolist() == [1.0, 2.0]
@@ -98,7 +98,7 @@ def test_what_other_threads_draw_is_not_the_runs() -> None:
     thread = threading.Thread(target=other)
     thread.start()
     try:
-        with watch(run := Run(0), None):
+        with watch(run := RecordedRun(0), None):
             drew.clear()
             assert drew.wait(5)
     finally:
@@ -108,7 +108,7 @@ def test_what_other_threads_draw_is_not_the_runs() -> None:
 
 
 def test_what_a_thread_of_its_own_draws_is_the_runs() -> None:
-    with watch(run := Run(0), None):
+    with watch(run := RecordedRun(0), None):
         thread = threading.Thread(target=random.random)
         thread.start()
         thread.join()

@@ -9,7 +9,7 @@ from natural_arrays import ARRAYS
 from natural_programs import NUMBERS, ORDERS, SOURCES, Program
 
 from dpassay.trace.watch.numbers import plain
-from dpassay.trace.watch.record import Run
+from dpassay.trace.watch.record import RecordedRun
 from dpassay.trace.watch.sources import watch, watched_generator
 
 
@@ -27,9 +27,9 @@ def _plainly(value: Any) -> Any:
     return kind, repr(value)
 
 
-def both_ways(program: Program) -> tuple[Any, Any, Run]:
+def both_ways(program: Program) -> tuple[Any, Any, RecordedRun]:
     """The output of a program without the watch, and with it, after the same seeds."""
-    outputs, run = [], Run(0)
+    outputs, run = [], RecordedRun(0)
     for watching in (False, True):
         random.seed(7)
         np.random.seed(7)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpassay.trace.watch.numbers import plain
-from dpassay.trace.watch.record import Run
+from dpassay.trace.watch.record import RecordedRun
 from dpassay.trace.watch.sources import watch
 
 torch = pytest.importorskip("torch")
@@ -166,7 +166,7 @@ def test_the_output_is_the_same(name: str) -> None:
         torch.manual_seed(7)
         np.random.seed(7)
         if watching:
-            with watch(Run(0), PROGRAMS[name]):
+            with watch(RecordedRun(0), PROGRAMS[name]):
                 output = plain(PROGRAMS[name]())
         else:
             output = PROGRAMS[name]()

@@ -10,11 +10,11 @@ from dpassay.errors import InputError
 from dpassay.text.corpora.corpus import split, write_corpus
 from dpassay.text.corpora.flights import flights, known_words
 from dpassay.text.corpora.utterance import Utterance
-from dpassay.text.models.training import Plan as Steps
+from dpassay.text.models.training import EpochPlan as Steps
 from dpassay.text.rewriters.vectors.adept import SHARES
 from dpassay.text.rewriters.vectors.adept import train as autoencoder
-from dpassay.training.canaries.membership import Subject, apart, grouped, in_steps, membership, of_scores
-from dpassay.training.federated import Plan
+from dpassay.training.canaries.membership import TrainedSubject, apart, grouped, in_steps, membership, of_scores
+from dpassay.training.federated import EpochPlan
 from dpassay.training.run import train
 from dpassay.training.settings import Latent, Settings
 from dpassay.training.units import gathered
@@ -24,7 +24,7 @@ SMALL = {"embedding": 16, "hidden": 16, "rate": 0.5}
 
 
 def settings(privacy, rounds, **more):
-    return Settings(privacy, plan=Plan(rounds=rounds, batch=4, server_rate=0.02), **{**SMALL, **more})
+    return Settings(privacy, plan=EpochPlan(rounds=rounds, batch=4, server_rate=0.02), **{**SMALL, **more})
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def learnt(tmp_path_factory):
 
 def test_a_model_gives_away_what_it_learnt_by_heart(learnt):
     place, members, others = learnt
-    found = membership(Subject.of(place), grouped(members, "none"), grouped(others, "none"))
+    found = membership(TrainedSubject.of(place), grouped(members, "none"), grouped(others, "none"))
     assert (found.trials, found.epsilon, found.allowed) == (40, None, None)
     assert found.interval[0] > 0.5
     assert found.measured["area_under_roc"] > 0.8
@@ -94,7 +94,7 @@ def test_several_steps_are_group_privacy():
 def test_members_are_those_that_training_used(tmp_path, privacy):
     said = flights(200)
     result = train(said, tmp_path / "m", settings(privacy, 2, noise_multiplier=1.0), vocabulary=known_words())
-    subject = Subject.of(tmp_path / "m")
+    subject = TrainedSubject.of(tmp_path / "m")
     members, others = subject.divided(said)
     assert sorted(u.text for group in others for u in group) == sorted(result.units.held_out)
     assert sorted(u.text for group in members for u in group) == sorted(gathered(said, privacy).texts)
@@ -109,7 +109,7 @@ def test_members_of_an_autoencoder_are_those_of_its_split(tmp_path):
     said = flights(60)
     members, *_ = split(said, 3, SHARES)
     autoencoder([u.text for u in members], [], tmp_path / "m", Steps(2, 4, seed=3), latent=3, hidden=4, embedding=4)
-    subject = Subject.of(tmp_path / "m")
+    subject = TrainedSubject.of(tmp_path / "m")
     inside, outside = subject.divided(said)
     assert [group[0] for group in inside] == members
     assert len(inside) + len(outside) == 60
@@ -120,7 +120,7 @@ def test_members_of_an_autoencoder_are_those_of_its_split(tmp_path):
         membership(subject, inside, [])
 
 
-class Known(Subject):
+class Known(TrainedSubject):
     """A model with example privacy, in which all groups score alike."""
 
     def scores(self, groups):
@@ -143,9 +143,9 @@ def test_a_statement_that_is_missing_is_not_a_model_without_privacy(tmp_path):
     for name, more in (("lm", {}), ("adept", {"autoencoder": Latent(2)})):
         train(said, tmp_path / name, settings("user", 1, **small, **more), vocabulary=known_words())
         (tmp_path / name / "statement.json").unlink()
-    assert Subject.of(tmp_path / "adept").guarantee[0] > 0  # model.json has the statement too
+    assert TrainedSubject.of(tmp_path / "adept").guarantee[0] > 0  # model.json has the statement too
     with pytest.raises(InputError, match=r"statement\.json is missing"):
-        Subject.of(tmp_path / "lm")
+        TrainedSubject.of(tmp_path / "lm")
 
 
 def test_what_is_not_guaranteed_is_said(learnt):
@@ -158,10 +158,10 @@ def test_what_is_not_guaranteed_is_said(learnt):
     found = membership(Known(None, "lm", {"privacy": "user", **void}), [members[:1]] * 3, [others[:1]] * 3)
     assert found.epsilon == 1.0
     assert any("nothing is guaranteed: the noise is known" in sentence for sentence in found.notes)
-    (unit,) = (one for one in membership(Subject.of(place), [members] * 2, [others] * 2).notes if "1e-05" in one)
+    (unit,) = (one for one in membership(TrainedSubject.of(place), [members] * 2, [others] * 2).notes if "1e-05" in one)
     assert "for one group of texts" in unit
     with pytest.raises(InputError, match="2 of each or more, got 1 and 2"):
-        membership(Subject.of(place), [members], [others] * 2)
+        membership(TrainedSubject.of(place), [members], [others] * 2)
 
 
 def test_a_seed_is_not_negative():

@@ -14,15 +14,15 @@ from dpassay.text.corpora.flights import flights, known_words
 from dpassay.text.corpora.utterance import Utterance
 from dpassay.text.models.autoencoder import Autoencoder, Shape, shifted
 from dpassay.text.models.folder import WEIGHTS, from_bytes
-from dpassay.text.models.training import Plan as Steps
-from dpassay.text.models.words import PAD, SPECIAL, UNKNOWN, Vocabulary
+from dpassay.text.models.training import EpochPlan as Steps
+from dpassay.text.models.words import PAD, SPECIAL, UNKNOWN, ModelVocabulary
 from dpassay.text.rewriters.base import WEIGHTS as NOT_COVERED
 from dpassay.text.rewriters.base import covering
 from dpassay.text.rewriters.vectors.adept import load
 from dpassay.text.rewriters.vectors.adept import train as without_privacy
 from dpassay.text.rewriters.vectors.latent import adept
 from dpassay.training.aggregation import PerUnit
-from dpassay.training.federated import Plan
+from dpassay.training.federated import EpochPlan
 from dpassay.training.networks.autoencoders import AutoencoderTraining, Coins
 from dpassay.training.run import SECRETS, train
 from dpassay.training.settings import Latent, Settings
@@ -31,13 +31,13 @@ from processes import interruptible
 CPU = torch.device("cpu")
 SAID = flights(80)
 WORDS = known_words()
-SHAPE = Shape(len(Vocabulary(tuple(sorted(set(WORDS))))), latent=5, hidden=6, embedding=4, clip=2.0)
+SHAPE = Shape(len(ModelVocabulary(tuple(sorted(set(WORDS))))), latent=5, hidden=6, embedding=4, clip=2.0)
 
 
 def settings(privacy="user", rounds=3, **more):
     noise = {} if "epsilon" in more else {"noise_multiplier": 1.2}
     small = {"embedding": 4, "hidden": 4, "rate": 0.3, "autoencoder": Latent(5)}
-    return Settings(privacy, plan=Plan(rounds=rounds, batch=2), **{**small, **noise, **more})
+    return Settings(privacy, plan=EpochPlan(rounds=rounds, batch=2), **{**small, **noise, **more})
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def network():
 
 
 def table(texts):
-    return torch.from_numpy(Vocabulary(tuple(sorted(set(WORDS)))).numbers(texts))[:, None, None]
+    return torch.from_numpy(ModelVocabulary(tuple(sorted(set(WORDS)))).numbers(texts))[:, None, None]
 
 
 def updates(network, tables, round_=3):

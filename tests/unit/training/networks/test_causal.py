@@ -10,7 +10,7 @@ import torch
 from dpassay.errors import InputError
 from dpassay.text.corpora.flights import flights
 from dpassay.text.corpora.utterance import Utterance
-from dpassay.training.federated import Plan
+from dpassay.training.federated import RoundPlan
 from dpassay.training.networks.causal import Adapter, Causal
 from dpassay.training.run import opened, train
 from dpassay.training.settings import Settings
@@ -43,7 +43,7 @@ def settings(base, **more):
 
 
 def test_a_model_is_trained_and_kept(base, tmp_path):
-    found = train(SAID, tmp_path / "m", settings(base, plan=Plan(rounds=2, batch=2)))
+    found = train(SAID, tmp_path / "m", settings(base, plan=RoundPlan(rounds=2, batch=2)))
     assert any("base model" in line for line in found.statement["assumptions"])
     again = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "m" / "transformers", local_files_only=True)
     own = dict(found.network.model.named_parameters())
@@ -58,7 +58,7 @@ def test_a_model_is_trained_and_kept(base, tmp_path):
 
 def test_neighbouring_corpora_leave_the_same_files_but_for_the_noise(base, tmp_path):
     """Every byte that is not noise: the tokeniser, its merges and the configuration come from the base model."""
-    chosen = Settings("user", noise_multiplier=1.0, rate=0.2, base=str(base), plan=Plan(rounds=1, batch=2))
+    chosen = Settings("user", noise_multiplier=1.0, rate=0.2, base=str(base), plan=RoundPlan(rounds=1, batch=2))
     one = Utterance("kowalczyk flies to oslo " * 30, user="kowalczyk")
     names = ("with", "without")
     for name, said in zip(names, ([*SAID, one], SAID), strict=True):
@@ -143,20 +143,21 @@ def test_cells_computed_together_have_the_updates_of_cells_computed_alone(base, 
 def test_a_round_is_the_same_however_many_cells_fit_into_memory(base, tmp_path):
     """Virtual batches: each cell is bounded by itself, the sums add up, and there is one noise for the whole round."""
     found = [
-        train(SAID, tmp_path / str(n), settings(base, at_once=n, plan=Plan(rounds=2, batch=2))) for n in (1, 3, 1000)
+        train(SAID, tmp_path / str(n), settings(base, at_once=n, plan=RoundPlan(rounds=2, batch=2)))
+        for n in (1, 3, 1000)
     ]
     weights = [dict(one.network.named_parameters()) for one in found]
     for name, tensor in weights[0].items():
         for other in weights[1:]:
             torch.testing.assert_close(tensor, other[name], rtol=1e-3, atol=1e-5)
     assert len({str(one.statement["guarantee"]) for one in found}) == 1
-    again = train(SAID, tmp_path / "1", settings(base, at_once=7, plan=Plan(rounds=2, batch=2)), resume=True)
+    again = train(SAID, tmp_path / "1", settings(base, at_once=7, plan=RoundPlan(rounds=2, batch=2)), resume=True)
     assert again.about.done == 2
 
 
 def test_an_adapter_trains_small_matrices_and_leaves_the_base_model(base, tmp_path):
     pytest.importorskip("peft", reason="needs pip install 'dpassay[adapters]'")
-    chosen = settings(base, adapter="lora:2", plan=Plan(rounds=2, batch=2))
+    chosen = settings(base, adapter="lora:2", plan=RoundPlan(rounds=2, batch=2))
     found = train(SAID, tmp_path / "m", chosen)
     trained = {name for name, p in found.network.named_parameters() if p.requires_grad}
     assert trained

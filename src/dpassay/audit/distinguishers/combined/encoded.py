@@ -29,7 +29,7 @@ MEASURES = ("the agreement", "the product", "the nearness")  # of a leaf and a c
 
 
 @dataclass(frozen=True, eq=False)
-class Encoder:
+class LeafEncoder:
     """How inputs are encoded, given an output of the mechanism."""
 
     encode: Callable[[Any, Any], Any]  # of an output and an input
@@ -55,7 +55,7 @@ class Encoded(Distinguisher):
     By itself it counts equal entries. A `base` sees two more measures: products, and how close numbers are.
     """
 
-    encoder: Encoder
+    encoder: LeafEncoder
     compared: tuple[tuple[str, str], ...] = ()  # paths to a leaf of the output and to one of the code
     base: Distinguisher | None = None
 
@@ -88,7 +88,7 @@ class Encoded(Distinguisher):
                         yield cls(offered.encoder, several.compared, base)
 
     @classmethod
-    def _agreeing(cls, encoder: Encoder, sides: Sequence[Outputs]) -> list[tuple[str, str]]:
+    def _agreeing(cls, encoder: LeafEncoder, sides: Sequence[Outputs]) -> list[tuple[str, str]]:
         """The most informative leaves of outputs and codes, best first."""
         found: dict[tuple[str, str], float] = {}
         for outputs in sides:

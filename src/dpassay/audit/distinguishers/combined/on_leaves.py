@@ -21,7 +21,7 @@ from dpassay.audit.outputs.leaf_screening import (
     BEST,
     MOST_ROWS,
     SCREENED,
-    Found,
+    ScreenedLeaf,
     best_numbers,
     best_texts,
     best_values,
@@ -84,7 +84,7 @@ class OnLeaves(Distinguisher):
                 yield cls(view, base)
 
     @classmethod
-    def _fit_values(cls, found: Found, training: TrainingSet) -> Iterator[Self]:
+    def _fit_values(cls, found: ScreenedLeaf, training: TrainingSet) -> Iterator[Self]:
         for view in best_values(found):
             yield from cls._fit(view, training, Frequencies)
         for paths in best_texts(found):

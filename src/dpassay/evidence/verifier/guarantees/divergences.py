@@ -26,8 +26,8 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
 )
 from dpassay.evidence.verifier.arithmetic.work import spend
 from dpassay.evidence.verifier.noises.losses import (
-    Curve,
     Loss,
+    LossCurve,
     Outcomes,
     Summed,
     Worst,
@@ -56,8 +56,8 @@ def divergence(loss: Loss, order: Number, upper: bool) -> Number:
         return smallest([found, divergence(loss.loss, order, True) * loss.count])
     if isinstance(loss, Worst) and loss.divergence is None:
         return smallest([found, divergence(loss.losses[0], order, True)]) if len(loss.losses) == 1 else found
-    if isinstance(loss, Curve | Worst):
-        known = order * loss.rho if isinstance(loss, Curve) and loss.rho is not None else INF
+    if isinstance(loss, LossCurve | Worst):
+        known = order * loss.rho if isinstance(loss, LossCurve) and loss.rho is not None else INF
         return smallest([found, loss.divergence(order) if loss.divergence is not None else known])
     return smallest([found, _formula(loss, order)])
 
@@ -68,9 +68,9 @@ def _of_pair(loss: Loss, order: Number) -> Number:
         return largest(_of_pair(one, order) for one in loss.losses)
     if _given_away(loss):
         return INF
-    if isinstance(loss, Curve) and loss.mu is not None:
+    if isinstance(loss, LossCurve) and loss.mu is not None:
         return order * loss.mu**2 / 2
-    if isinstance(loss, Curve):
+    if isinstance(loss, LossCurve):
         found = loss.divergence(order) if loss.divergence is not None and loss.attained else ZERO
     else:
         found = _formula(loss, order)
@@ -132,9 +132,9 @@ def most(loss: Loss, step: Step) -> Number:
     stated = _stated(step)
     if stated.kind == "renyi":
         return divergence(loss, _order(stated), True)
-    mu = loss.mu if isinstance(loss, Curve) else None
+    mu = loss.mu if isinstance(loss, LossCurve) else None
     if stated.kind == "zcdp":
-        rho = loss.rho if isinstance(loss, Curve) else None
+        rho = loss.rho if isinstance(loss, LossCurve) else None
         return rho if rho is not None else _largest_rate(loss, step.points)
     if mu is not None:
         return mu
@@ -239,7 +239,7 @@ def least(loss: Loss, step: Step) -> Number:
         return divergence(loss, step.order, False) / step.order
     if _given_away(loss):
         return INF
-    mu = loss.mu if isinstance(loss, Curve) else None
+    mu = loss.mu if isinstance(loss, LossCurve) else None
     if mu is not None:
         return mu
     if is_infinite(stated.value):

@@ -16,7 +16,7 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
     smallest,
 )
 from dpassay.evidence.verifier.arithmetic.work import spend
-from dpassay.evidence.verifier.noises.losses import Curve, Loss, Summed, Worst, bits_loss, loss_at_zero, pure_loss
+from dpassay.evidence.verifier.noises.losses import Loss, LossCurve, Summed, Worst, bits_loss, loss_at_zero, pure_loss
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions.pairs import Pair, same
 from dpassay.evidence.verifier.regions.regions import INFINITE, Shape, Stage, diameter, largest_norm
@@ -51,7 +51,7 @@ def _pure(edge: Number, shift: Number, width: Number) -> Number:
     return shift + iv.log(_inside(edge + shift, width) / _inside(edge, width))
 
 
-def _one_way(edge: Number, shift: Number, width: Number) -> Curve:
+def _one_way(edge: Number, shift: Number, width: Number) -> LossCurve:
     """The loss of the value that is `edge` from its limit against one that is `shift` farther in."""
     pure = _pure(edge, shift, width)
 
@@ -59,7 +59,7 @@ def _one_way(edge: Number, shift: Number, width: Number) -> Curve:
         ends = [_shown(iv.mpf(pure.a) - epsilon.b, edge), _shown(iv.mpf(pure.b) - epsilon.a, edge)]
         return hull(ends[0], ends[1]) / _inside(edge, width)
 
-    return Curve(pure, delta)
+    return LossCurve(pure, delta)
 
 
 def _shown(twice: Number, edge: Number) -> Number:
@@ -121,7 +121,7 @@ def bounded_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
         shift, count = smallest([width, iv.mpf(diameter(one, INFINITE).b) / stage.numbers["scale"]]), one.dim * times
         pure = _pure(ZERO, shift, width)
         if count == 1:
-            return Curve(pure, lambda epsilon: _anywhere(shift, width, epsilon))
+            return LossCurve(pure, lambda epsilon: _anywhere(shift, width, epsilon))
         rise = iv.log(_inside(smallest([shift, width / 2]), width) / _inside(ZERO, width))
         total = iv.mpf(diameter(one, 1.0).b) * times / stage.numbers["scale"] + count * rise
         return pure_loss(smallest([pure * count, total]))

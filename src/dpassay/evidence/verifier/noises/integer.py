@@ -24,7 +24,7 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
     whole_part,
 )
 from dpassay.evidence.verifier.arithmetic.work import KEPT_NUMBER, spend
-from dpassay.evidence.verifier.noises.losses import FEW_BITS, Curve, Loss, Outcomes, Summed, leak_loss, pure_loss
+from dpassay.evidence.verifier.noises.losses import FEW_BITS, Loss, LossCurve, Outcomes, Summed, leak_loss, pure_loss
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions.pairs import Pair, differing
 from dpassay.evidence.verifier.regions.regions import INFINITE, Shape, Stage, diameter, is_whole, rounded_steps
@@ -112,7 +112,7 @@ def _discrete_laplace(shifts: Shifts, scale: Number, grid: Grid | None) -> Loss:
     def times(count: int) -> Loss:
         return _discrete_laplace({size: count}, scale, grid)
 
-    return Curve(
+    return LossCurve(
         size / scale,
         lambda epsilon: _delta(size, scale, epsilon),
         times=times,
@@ -128,7 +128,7 @@ def _long_moves(moved: Shifts, scale: Number) -> Loss:
     """
     pure = sum(size * count for size, count in moved.items()) / scale
     most = pure_loss(pure)
-    return Curve(
+    return LossCurve(
         pure,
         lambda epsilon: hull(_delta(max(moved), scale, epsilon), most.delta(epsilon, True)),
         times=lambda more: _long_moves({size: count * more for size, count in moved.items()}, scale),
@@ -154,7 +154,7 @@ def _steps_of_one(count: int, scale: Number) -> Loss:
     ways = [math.comb(count, kept) for kept in range(count + 1)]
     chances = [way * keep**kept * (1 - keep) ** (count - kept) for kept, way in enumerate(ways)]
     outcomes = Outcomes(tuple(zip(chances, reversed(chances), strict=True)))
-    return Curve(
+    return LossCurve(
         count / scale,
         lambda epsilon: outcomes.delta(epsilon, True),
         times=lambda more: _steps_of_one(count * more, scale),
@@ -213,7 +213,7 @@ def _zcdp(rho: Number, order: Number) -> Loss:
     """δ(ε) ≤ (1/o)(1 − 1/o)^(o−1)·e^((o−1)(oρ − ε)); divergences of several answers add up."""
     constant = (order - 1) * order * rho - iv.log(order) + (order - 1) * iv.log(1 - 1 / order)
     pure = INF if rho.b > 0 else ZERO
-    return Curve(
+    return LossCurve(
         pure,
         lambda epsilon: at_most_one(iv.exp(constant - (order - 1) * epsilon)),
         times=lambda n: _zcdp(rho * n, order),
@@ -259,7 +259,7 @@ def _one_gaussian(size: int, sigma: Number, grid: Grid | None) -> Loss:
             lost = largest([lost, iv.log((1 - 3 * others) / (1 + others))])
         return most + hull(lost, ZERO) / (order - 1)
 
-    return Curve(INF, delta, times=times, divergence=divergence, attained=True)
+    return LossCurve(INF, delta, times=times, divergence=divergence, attained=True)
 
 
 @dataclass(frozen=True)

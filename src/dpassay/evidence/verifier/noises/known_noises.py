@@ -17,7 +17,7 @@ from dpassay.evidence.verifier.regions.regions import DIRECTIONS, INFINITE, Shap
 
 
 @dataclass(frozen=True)
-class Noise:
+class KnownNoise:
     """The loss of a pair, with the name of its theorem; and theorems about all pairs, by name."""
 
     theorem: str = ""
@@ -41,36 +41,36 @@ _LAPLACE = {
 }
 _ONE_SIDED = {"one-sided": additive.one_sided_upper, "worst-shift": additive.one_sided_upper}
 KNOWN = {
-    "": Noise(uppers={"no-noise": _constant}),
-    "laplace": Noise("laplace", additive.laplace_pair, _LAPLACE),
-    "gaussian": Noise("gaussian", additive.gaussian_pair, {"gaussian": additive.gaussian_upper}),
-    "discrete_laplace": Noise(
+    "": KnownNoise(uppers={"no-noise": _constant}),
+    "laplace": KnownNoise("laplace", additive.laplace_pair, _LAPLACE),
+    "gaussian": KnownNoise("gaussian", additive.gaussian_pair, {"gaussian": additive.gaussian_upper}),
+    "discrete_laplace": KnownNoise(
         "discrete-laplace", integer.discrete_laplace_pair, {"discrete-laplace": integer.discrete_laplace_upper}
     ),
-    "discrete_gaussian": Noise(
+    "discrete_gaussian": KnownNoise(
         "discrete-gaussian", integer.discrete_gaussian_pair, {"discrete-gaussian": integer.discrete_gaussian_upper}
     ),
-    "truncated_laplace": Noise(
+    "truncated_laplace": KnownNoise(
         "truncated-laplace", truncated_laplace.truncated_pair, {"truncated-laplace": truncated_laplace.truncated_upper}
     ),
-    "staircase": Noise("staircase", staircase_pair, {"staircase": staircase_upper}),
-    "bounded_laplace": Noise(
+    "staircase": KnownNoise("staircase", staircase_pair, {"staircase": staircase_upper}),
+    "bounded_laplace": KnownNoise(
         "bounded-laplace", bounded_laplace.bounded_pair, {"bounded-laplace": bounded_laplace.bounded_upper}
     ),
-    "radial": Noise(uppers={"radial": additive.radial_upper}),
-    "mahalanobis": Noise(uppers={"radial": additive.mahalanobis_upper}),
-    **dict.fromkeys(DIRECTIONS, Noise("sphere", sphere_pair, {"sphere": sphere_upper})),
-    "onesided": Noise("one-sided", additive.one_sided_pair, _ONE_SIDED),
-    "mixture": Noise("mixture", additive.mixture_pair, {"mixture": additive.overlap}),
-    "bits": Noise("randomized-response", discrete.bits_pair, {"randomized-response": discrete.bits_upper}),
-    "flip": Noise("randomized-response", discrete.category_pair, {"randomized-response": discrete.category_upper}),
-    "exponential": Noise(
+    "radial": KnownNoise(uppers={"radial": additive.radial_upper}),
+    "mahalanobis": KnownNoise(uppers={"radial": additive.mahalanobis_upper}),
+    **dict.fromkeys(DIRECTIONS, KnownNoise("sphere", sphere_pair, {"sphere": sphere_upper})),
+    "onesided": KnownNoise("one-sided", additive.one_sided_pair, _ONE_SIDED),
+    "mixture": KnownNoise("mixture", additive.mixture_pair, {"mixture": additive.overlap}),
+    "bits": KnownNoise("randomized-response", discrete.bits_pair, {"randomized-response": discrete.bits_upper}),
+    "flip": KnownNoise("randomized-response", discrete.category_pair, {"randomized-response": discrete.category_upper}),
+    "exponential": KnownNoise(
         "exponential",
         discrete.choice_pair,
         {"exponential": discrete.choice_upper, "bounded-range": discrete.choice_range},
     ),
-    "noisymax": Noise("noisy-max", noisy_max_pair, {"noisy-max": noisy_max_upper}),
-    "top-k": Noise("top-k", discrete.top_k_pair, {"top-k": discrete.top_k_upper}),
+    "noisymax": KnownNoise("noisy-max", noisy_max_pair, {"noisy-max": noisy_max_upper}),
+    "top-k": KnownNoise("top-k", discrete.top_k_pair, {"top-k": discrete.top_k_upper}),
 }
 
 

@@ -43,7 +43,7 @@ class Loss(Protocol):
 
 
 @dataclass(frozen=True)
-class Curve:
+class LossCurve:
     """A loss by its formula; `infinite` is the probability of outputs that the second law cannot give.
 
     For Gaussian noise `mu` is the shift in standard deviations, for losses in an interval `width` is its length.
@@ -68,8 +68,8 @@ class Curve:
 def pure_loss(pure: Number) -> Loss:
     """What ε₀-DP implies: δ(ε) ≤ (e^ε₀ − e^ε)/(e^ε₀ + 1), attained by randomized response."""
     if is_infinite(pure):
-        return Curve(pure, lambda epsilon: ONE)
-    return Curve(pure, lambda epsilon: positive_part(1 - iv.exp(epsilon - pure)) / (1 + iv.exp(-pure)))
+        return LossCurve(pure, lambda epsilon: ONE)
+    return LossCurve(pure, lambda epsilon: positive_part(1 - iv.exp(epsilon - pure)) / (1 + iv.exp(-pure)))
 
 
 def pure_divergence(pure: Number, o: Number, count: int = 1) -> Number:
@@ -91,7 +91,7 @@ def range_loss(width: Number, pure: Number, least: Number = ZERO) -> Loss:
         gaps = [positive_part(1 - iv.exp(gap)) for gap in (top - width, epsilon - top)]
         return at_most_one(gaps[0] * gaps[1] / (1 - iv.exp(-width)))
 
-    return Curve(pure, delta, width=width, divergence=lambda order: range_divergence(width, pure, order, least))
+    return LossCurve(pure, delta, width=width, divergence=lambda order: range_divergence(width, pure, order, least))
 
 
 def range_divergence(width: Number, pure: Number, o: Number, least: Number = ZERO) -> Number:
@@ -124,7 +124,7 @@ def range_steps(width: Number, pure: Number, count: int, order: Number) -> Loss:
     """
     divergence, o = range_divergence(width, pure, order), order
     constant = (o - 1) * divergence * count - iv.log(o) + (o - 1) * iv.log(1 - 1 / o)
-    return Curve(pure * count, lambda epsilon: at_most_one(iv.exp(constant - (o - 1) * epsilon)))
+    return LossCurve(pure * count, lambda epsilon: at_most_one(iv.exp(constant - (o - 1) * epsilon)))
 
 
 def gaussian_loss(mu: Number) -> Loss:
@@ -133,7 +133,7 @@ def gaussian_loss(mu: Number) -> Loss:
     def times(count: int) -> Loss:
         return gaussian_loss(mu * iv.sqrt(iv.mpf(count)))
 
-    return Curve(_if_any(mu), lambda epsilon: gaussian_delta(epsilon, mu), mu=mu, times=times, rho=mu**2 / 2)
+    return LossCurve(_if_any(mu), lambda epsilon: gaussian_delta(epsilon, mu), mu=mu, times=times, rho=mu**2 / 2)
 
 
 def leak_loss(chance: Number, otherwise: Number = ZERO) -> Loss:
@@ -153,7 +153,7 @@ def leak_loss(chance: Number, otherwise: Number = ZERO) -> Loss:
         return leak_loss(1 - (1 - chance) ** count, otherwise * count)
 
     pure = otherwise if chance.b <= 0 else _if_any(chance)
-    return Curve(pure, delta, chance, times=times)
+    return LossCurve(pure, delta, chance, times=times)
 
 
 def _if_any(value: Number) -> Number:
@@ -177,7 +177,7 @@ def renyi_loss(shift: Number, dim: int, order: Number) -> Loss:
     def delta(epsilon: Number) -> Number:
         return at_most_one(iv.exp(moment - (order - 1) * epsilon))
 
-    return Curve(shift * dim, delta, times=times, divergence=divergence)
+    return LossCurve(shift * dim, delta, times=times, divergence=divergence)
 
 
 def laplace_moment(a: Number, o: Number) -> Number:
@@ -190,7 +190,7 @@ def laplace_moment(a: Number, o: Number) -> Number:
 
 def loss_at_zero(pure: Number, other: Loss | None = None) -> Loss:
     """A bound on ε at δ = 0: the events that show it are rare; at δ > 0 only another loss's bound is known."""
-    return Curve(pure, lambda epsilon: ZERO if other is None else other.delta(epsilon, False))
+    return LossCurve(pure, lambda epsilon: ZERO if other is None else other.delta(epsilon, False))
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
     smallest,
 )
 from dpassay.evidence.verifier.arithmetic.work import spend
-from dpassay.evidence.verifier.noises.losses import Curve, Loss, loss_at_zero, pure_loss
+from dpassay.evidence.verifier.noises.losses import Loss, LossCurve, loss_at_zero, pure_loss
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions.pairs import Pair, distance, is_unit
 from dpassay.evidence.verifier.regions.regions import Shape, Stage, power_sum
@@ -183,7 +183,7 @@ def _opposite_loss(stage: Stage, dim: int) -> Loss:
             return ZERO
         return smallest([law.delta(epsilon), most.delta(epsilon, True)])
 
-    return Curve(pure, delta)
+    return LossCurve(pure, delta)
 
 
 def sphere_upper(stage: Stage, shape: Shape, step: Step) -> Loss:

@@ -19,7 +19,7 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
     whole_part,
 )
 from dpassay.evidence.verifier.arithmetic.work import spend
-from dpassay.evidence.verifier.noises.losses import Curve, Loss, Outcomes, Summed, pure_loss
+from dpassay.evidence.verifier.noises.losses import Loss, LossCurve, Outcomes, Summed, pure_loss
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions.pairs import Pair, differing
 from dpassay.evidence.verifier.regions.regions import INFINITE, Shape, Stage, diameter
@@ -82,7 +82,7 @@ def _one(stage: Stage, size: Number, grid: Grid | None) -> Loss:
     steps = -rungs.start
     chances = [(rungs.chances[steps + i], rungs.chances[steps - i]) for i in range(1, steps + 1)]
     outcomes = Outcomes(tuple(chances))  # losses of at most 0 show nothing
-    return Curve(
+    return LossCurve(
         steps * unit, lambda epsilon: outcomes.delta(epsilon, True), times=lambda n: Summed(((rungs, n),), grid)
     )
 
@@ -100,7 +100,7 @@ def _two_largest(stage: Stage, sizes: Sizes) -> Loss:
     chances = [(p := _chance(stage, size, level), p * iv.exp(-unit * level)) for level in levels]
     outcomes = Outcomes(tuple(chances))
     pure = unit * sum(_steps(size) * count for size, count in sizes)
-    return Curve(pure, lambda epsilon: outcomes.delta(epsilon, False))
+    return LossCurve(pure, lambda epsilon: outcomes.delta(epsilon, False))
 
 
 def staircase_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:

@@ -17,7 +17,7 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
     smallest,
 )
 from dpassay.evidence.verifier.noises.additive import worst_shifts
-from dpassay.evidence.verifier.noises.losses import Curve, Leaking, Loss, Summed, Worst, leak_loss, pure_loss
+from dpassay.evidence.verifier.noises.losses import Leaking, Loss, LossCurve, Summed, Worst, leak_loss, pure_loss
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions.pairs import Pair, differing
 from dpassay.evidence.verifier.regions.regions import INFINITE, Shape, Stage, diameter
@@ -50,7 +50,7 @@ def _finite(bound: Number, shift: Number) -> Number:
     return largest([ZERO, smallest([shift, 2 * bound - shift])])
 
 
-def _inside(bound: Number, shift: Number) -> tuple[Laplace, Curve]:
+def _inside(bound: Number, shift: Number) -> tuple[Laplace, LossCurve]:
     """One coordinate given that both values can give its output: Laplace noise between limits, of both laws alike.
 
     The first value is `edge` from its limit, and the second as far from the other one.
@@ -63,7 +63,7 @@ def _inside(bound: Number, shift: Number) -> tuple[Laplace, Curve]:
         low, high = ((1 - iv.exp(-edge)) * (1 - iv.exp(-gap)) + (1 - iv.exp(-gap / 2)) ** 2 for gap in ends)
         return at_most_one(hull(low, high) / within)
 
-    return Laplace(top, iv.exp(-edge)), Curve(top, delta)
+    return Laplace(top, iv.exp(-edge)), LossCurve(top, delta)
 
 
 def _loss(bound: Number, shifts: Shifts, grid: Grid | None) -> Loss:
@@ -81,7 +81,7 @@ def _loss(bound: Number, shifts: Shifts, grid: Grid | None) -> Loss:
         if grid is not None:
             return Summed(tuple((part, count * times) for part, _, count in each), grid)
         most = sum((curve.pure * count for _, curve, count in each), ZERO) * times
-        return Curve(most, lambda epsilon: hull(_single(epsilon), positive_part(1 - iv.exp(epsilon - most))))
+        return LossCurve(most, lambda epsilon: hull(_single(epsilon), positive_part(1 - iv.exp(epsilon - most))))
 
     def _single(epsilon: Number) -> Number:
         return largest(curve.delta(epsilon, False) for _, curve, _ in each)

@@ -292,6 +292,6 @@ def is_whole(shape: Shape) -> bool:
     return shape.whole or shape.one.values in ("bits", "sparse") or shape.one.kind == "rounded" or shape.one.whole
 
 
-def loses(stage: Stage) -> bool:
+def may_drop_values(stage: Stage) -> bool:
     """Whether a coordinate may be lost, together with its value."""
     return stage.name == "mixture" and bool(stage.numbers["lost"].b > 0)

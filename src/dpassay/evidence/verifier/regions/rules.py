@@ -37,7 +37,7 @@ from dpassay.evidence.verifier.regions.regions import (
     everything,
     is_whole,
     largest_norm,
-    loses,
+    may_drop_values,
     minmax,
     root,
     sparse,
@@ -334,7 +334,7 @@ def _query(stage: Stage, before: Reach) -> Reach:
 
 def _noised(stage: Stage, before: Reach) -> Reach:
     """Unbounded values can swamp the noise, so nothing changes for them."""
-    return Reach(everything(before.shape.dim), before.exact and before.shape.everything and not loses(stage))
+    return Reach(everything(before.shape.dim), before.exact and before.shape.everything and not may_drop_values(stage))
 
 
 def _cut(stage: Stage, before: Reach) -> Reach:

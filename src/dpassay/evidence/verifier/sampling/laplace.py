@@ -31,7 +31,7 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
 )
 from dpassay.evidence.verifier.arithmetic.work import spend
 from dpassay.evidence.verifier.noises.losses import Loss, Summed, Worst
-from dpassay.evidence.verifier.sampling.sampled import Curve, largest_at, numbered_sum, spread_sum
+from dpassay.evidence.verifier.sampling.sampled import SampledCurve, largest_at, numbered_sum, spread_sum
 
 _U = 2.0**-53
 _MOST = 1 << 21  # cells
@@ -247,12 +247,12 @@ def _all_cells(
 
 
 @lru_cache(maxsize=2)
-def _upper(rate: float, shift: float, order: str, copies: int, count: int, step: float, tilt: float) -> Curve:
+def _upper(rate: float, shift: float, order: str, copies: int, count: int, step: float, tilt: float) -> SampledCurve:
     lowest, blur, (_, most, least, _) = _all_cells(rate, shift, order, copies, step, False)
     return spread_sum(lowest, blur, most, least, count, step, tilt)
 
 
 @lru_cache(maxsize=2)
-def _lower(rate: float, shift: float, order: str, copies: int, count: int, step: float, tilt: float) -> Curve:
+def _lower(rate: float, shift: float, order: str, copies: int, count: int, step: float, tilt: float) -> SampledCurve:
     _, _, (first, _, _, second) = _all_cells(rate, shift, order, copies, step, True)
     return numbered_sum(first, second, count, step, tilt)

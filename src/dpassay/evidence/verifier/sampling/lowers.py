@@ -11,12 +11,12 @@ from dataclasses import replace
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.arithmetic.binomial import Bits, joined
 from dpassay.evidence.verifier.arithmetic.numbers import INF, ONE, ZERO, is_infinite, is_point
-from dpassay.evidence.verifier.lowers import Place, all_between, lower, radial_loss, told_far
+from dpassay.evidence.verifier.lowers import NoisePlace, all_between, lower, radial_loss, told_far
 from dpassay.evidence.verifier.noises.known_noises import KNOWN, joined_noise, pair_loss
 from dpassay.evidence.verifier.noises.losses import (
     FEW_BITS,
-    Curve,
     Loss,
+    LossCurve,
     Outcomes,
     Worst,
     bits_loss,
@@ -38,7 +38,7 @@ _UNBOUNDED = ("gaussian", "truncated_laplace")  # there they are infinite
 _ONE_SIDE = ("laplace", "discrete_laplace", "staircase")  # far out on one side all ratios are the largest
 
 
-def sampled_lower(steps: Steps, place: Place, step: Step) -> Loss:
+def sampled_lower(steps: Steps, place: NoisePlace, step: Step) -> Loss:
     """The loss that two data sets show in all steps, by the theorem named in a step."""
     own = {"poisson": "poisson", "subsample": "fixed-size"}.get(steps.kind, "")
     if step.theorem in ("poisson", "fixed-size", "shuffle", "optimal-composition") and step.theorem != own:
@@ -57,7 +57,7 @@ def sampled_lower(steps: Steps, place: Place, step: Step) -> Loss:
     loss = lower(place, inner)
     if not own:  # every record takes part
         return steps.lower(step, loss)
-    mu = loss.mu if isinstance(loss, Curve) else None
+    mu = loss.mu if isinstance(loss, LossCurve) else None
     if mu is not None and step.theorem == own:
         orders = ("in", "out")
         return Worst([Sampled(steps.rate, mu, order, steps.count, step.grid) for order in orders])
@@ -71,14 +71,14 @@ def _drawn(steps: Steps, loss: Loss, step: Step) -> Loss:
     return Amplified(loss, steps.rate, steps.count) if exact is None else exact
 
 
-def _unbounded(place: Place, step: Step) -> Loss:
+def _unbounded(place: NoisePlace, step: Step) -> Loss:
     """Without noise, or without a bound, the record is revealed whenever it takes part."""
     if step.theorem not in ("unbounded", "no-noise"):
         raise CertificateError(f"the theorem {step.theorem!r} needs a pair behind sampling")
     return lower(place, step)
 
 
-def _location_free(place: Place, step: Step) -> bool:
+def _location_free(place: NoisePlace, step: Step) -> bool:
     """Whether only the difference of two sums matters: nothing is lost, or outputs far out show it."""
     far = bool(step.thresholds) and all(is_infinite(abs(one)) for one in step.thresholds)
     if step.theorem == "post-processing" or step.theorem == "two-noises":
@@ -86,7 +86,7 @@ def _location_free(place: Place, step: Step) -> bool:
     return place.keeps_all or step.theorem == "radial"
 
 
-def _both_orders(steps: Steps, place: Place) -> bool:
+def _both_orders(steps: Steps, place: NoisePlace) -> bool:
     """Whether a record can also be replaced the other way round, or its opposite can be added.
 
     Where the set is only known to contain all records, their opposites need not be among them.
@@ -95,7 +95,7 @@ def _both_orders(steps: Steps, place: Place) -> bool:
     return steps.batch[1] > 1 or (exact and (shape.kind == "answers" or shape.everything))
 
 
-def _located(steps: Steps, place: Place, step: Step) -> list[tuple[Loss, bool]]:
+def _located(steps: Steps, place: NoisePlace, step: Step) -> list[tuple[Loss, bool]]:
     """What is visible of two sums where they lie, and whether the one with the record comes first."""
     noise = joined_noise(place.added)
     if noise is None or noise.name not in ("laplace", "gaussian"):
@@ -112,7 +112,7 @@ def _located(steps: Steps, place: Place, step: Step) -> list[tuple[Loss, bool]]:
     return found
 
 
-def _sums(steps: Steps, place: Place, step: Step) -> list[Pair]:
+def _sums(steps: Steps, place: NoisePlace, step: Step) -> list[Pair]:
     """The sums with the record and without it, in all orders that are possible."""
     pair = place.pair(step)
     other = tuple(replace(block, x=block.y, y=block.x) for block in pair)
@@ -161,7 +161,7 @@ def _sides(noise: Stage, pair: Pair, step: Step) -> Loss:
     return Outcomes(tuple(outcomes))
 
 
-def _replaced(steps: Steps, place: Place, step: Step) -> Loss:
+def _replaced(steps: Steps, place: NoisePlace, step: Step) -> Loss:
     """One record against another one, no others: outputs of both mixtures."""
     pair, noise = place.pair(step), joined_noise(place.added)
     if noise is None:
@@ -173,7 +173,7 @@ def _replaced(steps: Steps, place: Place, step: Step) -> Loss:
         return _event(steps, place, noise, step, pair)
     if noise.name == "gaussian" and place.keeps_all and _opposite(pair):
         loss = pair_loss(noise, pair, None)
-        assert isinstance(loss, Curve)
+        assert isinstance(loss, LossCurve)
         assert loss.mu is not None
         return Sampled(steps.rate, loss.mu / 2, "both", steps.count, step.grid)
     if noise.name == "laplace" and step.grid is not None and place.keeps_all:
@@ -213,7 +213,7 @@ def _opposite(pair: Sequence[Block]) -> bool:
     return all(block.x.a == -block.y.b and block.x.b == -block.y.a for block in pair)
 
 
-def _event(steps: Steps, place: Place, noise: Stage, step: Step, pair: Pair) -> Loss:
+def _event(steps: Steps, place: NoisePlace, noise: Stage, step: Step, pair: Pair) -> Loss:
     """Whether every coordinate that differs lies beyond its threshold, on the side of the first vector."""
     if len(step.thresholds) != len(pair) or not place.tells(step):
         raise CertificateError("the output does not tell on which side of these thresholds the values lie")

@@ -96,7 +96,7 @@ class Sampled:
 
 
 @dataclass(frozen=True)
-class Curve:
+class SampledCurve:
     """δ(ε) = rest + the largest of e^a·first(s) − e^(ε+b)·second(s), for ε from `least` on."""
 
     first: Array
@@ -106,14 +106,14 @@ class Curve:
     rest: float
     least: float
 
-    def within(self, points: int, rate: float) -> "Curve":
+    def within(self, points: int, rate: float) -> "SampledCurve":
         """The same at those places around the middle of the window whose weights doubles can represent."""
         most = math.floor(0.95 * _CUT / rate)
         first, last = max(0, points // 2 - most), min(points, points // 2 + most)
         return replace(self, first=self.first[first:last], second=self.second[first:last])
 
 
-def largest_at(curve: Curve, epsilon: float, upper: bool) -> float:
+def largest_at(curve: SampledCurve, epsilon: float, upper: bool) -> float:
     """δ(ε) by a curve; the trivial bound where it says nothing."""
     powers = curve.a, epsilon + curve.b
     if max(map(abs, powers)) > _CUT or (upper and epsilon < curve.least):
@@ -281,18 +281,20 @@ def _window(mass: Array, count: int, rate: float) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=2)  # curves of up to 32 MB
-def _upper(rate: float, mu: float, order: str, count: int, step: float, tilt: float) -> Curve:
+def _upper(rate: float, mu: float, order: str, count: int, step: float, tilt: float) -> SampledCurve:
     lowest, blur, (_, most, least, _) = _cells(rate, mu, order, step, False)
     return spread_sum(lowest, blur, most, least, count, step, tilt)
 
 
 @lru_cache(maxsize=2)
-def _lower(rate: float, mu: float, order: str, count: int, step: float, tilt: float) -> Curve:
+def _lower(rate: float, mu: float, order: str, count: int, step: float, tilt: float) -> SampledCurve:
     _, _, (first, _, _, second) = _cells(rate, mu, order, step, True)
     return numbered_sum(first, second, count, step, tilt)
 
 
-def spread_sum(lowest: float, blur: float, most: Array, least: Array, count: int, step: float, tilt: float) -> Curve:
+def spread_sum(
+    lowest: float, blur: float, most: Array, least: Array, count: int, step: float, tilt: float
+) -> SampledCurve:
     """δ from above: each cell spread to its two ends, so that its probability under both laws stays the same.
 
     Given are the smallest loss on the lattice, how far losses may be off, and the masses of all cells: at most these
@@ -315,11 +317,11 @@ def spread_sum(lowest: float, blur: float, most: Array, least: Array, count: int
     scale, rest = fold.log_norm - fold.rate * centre, 1.001 * count * float(most[-1])
     kept = max(0, window[1] // 2 - math.floor(0.95 * _CUT / (fold.rate + step)))
     shift = scale - base - centre * step - off
-    curve = Curve(first, second, scale, shift, rest, base + (window[0] + kept) * step + off)
+    curve = SampledCurve(first, second, scale, shift, rest, base + (window[0] + kept) * step + off)
     return curve.within(window[1], fold.rate + step)
 
 
-def numbered_sum(first: Array, second: Array, count: int, step: float, tilt: float) -> Curve:
+def numbered_sum(first: Array, second: Array, count: int, step: float, tilt: float) -> SampledCurve:
     """δ from below: of all outputs only the sum of the numbers of their cells is used.
 
     Given are the masses of the cells: at least these under the first law, at most these under the second.
@@ -333,4 +335,4 @@ def numbered_sum(first: Array, second: Array, count: int, step: float, tilt: flo
     end = q.beyond(window[0] + window[1] - centre)
     against = (q.sums(centre, 0.0, 1) + end) * (1 + q.relative)
     logs = p.log_norm - p.rate * centre, q.log_norm - q.rate * centre
-    return Curve(shown, against, *logs, 0.0, -math.inf).within(window[1], q.rate)
+    return SampledCurve(shown, against, *logs, 0.0, -math.inf).within(window[1], q.rate)

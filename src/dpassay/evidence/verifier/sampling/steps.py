@@ -20,9 +20,9 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
     positive_part,
 )
 from dpassay.evidence.verifier.noises.losses import (
-    Curve,
     Leaking,
     Loss,
+    LossCurve,
     Outcomes,
     Summed,
     Worst,
@@ -111,7 +111,7 @@ def repeated(loss: Loss, count: int, upper: bool) -> Loss:
     """The loss of `count` steps, each with this one: from above for a dominating loss, from below for a pair's."""
     if count == 1:
         return loss
-    if isinstance(loss, Curve) and loss.times is not None:
+    if isinstance(loss, LossCurve) and loss.times is not None:
         return loss.times(count)
     if isinstance(loss, Leaking):
         return loss.times(count)
@@ -221,7 +221,7 @@ class Steps:
             raise CertificateError(f"the theorem {name!r} does not apply to these steps")
         if name == _RESPONSE:
             return randomized_response(loss.pure, self.count)
-        if not own and isinstance(loss, Curve) and loss.width is not None and step.order is not None:
+        if not own and isinstance(loss, LossCurve) and loss.width is not None and step.order is not None:
             return range_steps(loss.width, loss.pure, self.count, step.order)
         if not own:
             return repeated(loss, self.count, True)
@@ -232,7 +232,7 @@ class Steps:
                 return sampled_axis(loss.pure, self.rate, self.count, step.grid, self.replaced)
             one = Amplified(loss, self.rate, 1) if apart is None else Replaced(loss, apart, self.rate)
             return one if self.count == 1 else Basic(one, self.count)
-        if isinstance(loss, Curve) and loss.mu is not None:
+        if isinstance(loss, LossCurve) and loss.mu is not None:
             orders = ("fixed",) if self.kind == "subsample" else ("both",) if self.replaced else ("in", "out")
             return Worst([Sampled(self.rate, loss.mu, order, self.count, step.grid) for order in orders])
         if isinstance(loss, Leaking) and apart is None:
@@ -247,7 +247,7 @@ class Steps:
 
     def lower(self, step: Step, loss: Loss) -> Loss:
         """The loss that a pair shows in all steps, if all records take part or each is in one shuffled batch."""
-        name, mu = step.theorem, loss.mu if isinstance(loss, Curve) else None
+        name, mu = step.theorem, loss.mu if isinstance(loss, LossCurve) else None
         own = "shuffle" if self.kind == "shuffle" else ""
         if name in ("poisson", "fixed-size", "shuffle", "optimal-composition") and name != own:
             raise CertificateError(f"the theorem {name!r} does not say what a pair shows in these steps")

@@ -16,7 +16,7 @@ from dpassay.exact.pld.lattice_window import Sketch
 from dpassay.pipeline.regions import Array
 
 # The record is in the first data set, in the second, in both; or, for batches of fixed size, the dominating pair.
-Way: TypeAlias = Literal["remove", "add", "replace", "fixed"]
+Adjacency: TypeAlias = Literal["remove", "add", "replace", "fixed"]
 _U = 2.0**-53
 
 
@@ -30,10 +30,10 @@ class Sampled(Protocol):
     def mu(self) -> Number: ...
 
     @property
-    def way(self) -> Way: ...
+    def way(self) -> Adjacency: ...
 
 
-def losses_at(rate: float, mu: float, x: Array, way: Way) -> Array:
+def losses_at(rate: float, mu: float, x: Array, way: Adjacency) -> Array:
     """The loss at some outputs, in doubles."""
     up = np.logaddexp(math.log1p(-rate), math.log(rate) + mu * x - mu * mu / 2)
     if way == "replace":
@@ -41,7 +41,7 @@ def losses_at(rate: float, mu: float, x: Array, way: Way) -> Array:
     return np.asarray(up if way == "remove" else -up)
 
 
-def outputs_at(rate: float, mu: float, losses: Array, way: Way) -> Array:
+def outputs_at(rate: float, mu: float, losses: Array, way: Adjacency) -> Array:
     """The outputs that have some losses, −∞ and ∞ if none has; for "add" those whose losses are −losses."""
     odds = math.log1p(-rate) - math.log(rate) + mu * mu / 2
     with np.errstate(divide="ignore", over="ignore"):

@@ -31,7 +31,7 @@ from dpassay.core.numbers import (
 from dpassay.exact.pld.lattice_sum import Curve, lower_curve, upper_curve
 from dpassay.exact.pld.lattice_window import Moments, window_at
 from dpassay.exact.pld.loss_components import Cells
-from dpassay.exact.pld.sampled.cells import Way, cell_masses, losses_at, sketch
+from dpassay.exact.pld.sampled.cells import Adjacency, cell_masses, losses_at, sketch
 from dpassay.values import dataclass
 
 TOLERANCE = 1e-4  # relative to ε: what the lattice may add
@@ -50,7 +50,7 @@ class SampledLoss:
 
     rate: Number
     mu: Number
-    way: Way
+    way: Adjacency
 
     @property
     def infinite(self) -> Number:

@@ -37,7 +37,7 @@ class Additive(NoiseStage):
         """Anything. Unbounded values can swamp the noise, so they stay unbounded."""
         if isinstance(before.region, Categories) and not (isinstance(self.noise, Mixture) and not self.noise.parts):
             raise InputError("noise cannot be added to a category's name: put onehot(k) before it")
-        swamped = isinstance(before.region, Everything) and not loses(self.noise)
+        swamped = isinstance(before.region, Everything) and not may_drop_values(self.noise)
         return OutputRegion(Everything(before.region.dim), before.exact and swamped)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
@@ -53,7 +53,7 @@ class Additive(NoiseStage):
         return self.noise.to_data()
 
 
-def loses(noise: Noise) -> bool:
+def may_drop_values(noise: Noise) -> bool:
     """Whether a coordinate may become NaN."""
     return isinstance(noise, Mixture) and bool(noise.lost.b > 0)
 

@@ -31,34 +31,34 @@ SUM_BITS = 62  # of the weights of all tokens together
 Below = Callable[[NDArray[np.int64]], NDArray[np.int64]]  # uniform integers, each below its limit
 
 
-class Drawn(str):
+class DrawnText(str):
     """A text that was drawn token by token, with the tokens.
 
-    >>> text = Drawn("to rome", (5, 9, 2))
+    >>> text = DrawnText("to rome", (5, 9, 2))
     >>> text, text.tokens
     ('to rome', (5, 9, 2))
     """
 
     tokens: tuple[int, ...]
 
-    def __new__(cls, text: str, tokens: tuple[int, ...]) -> Drawn:
+    def __new__(cls, text: str, tokens: tuple[int, ...]) -> DrawnText:
         made = super().__new__(cls, text)
         made.tokens = tokens
         return made
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
-        return Drawn, (str(self), self.tokens)
+        return DrawnText, (str(self), self.tokens)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class LogitLimits:
     """The range that logits are clipped to: [low, high], or a given width below the largest of them.
 
     Logits may be shifted before they are clipped: that does not change the softmax. With limits relative to the
     largest, the likeliest tokens keep their order, whatever the size of a model's logits.
 
-    >>> Limits.read(width="12"), Limits.read(low="-5", high="5")
-    (Limits(low=-12.0, high=0.0, shifted=True), Limits(low=-5.0, high=5.0, shifted=False))
+    >>> LogitLimits.read(width="12"), LogitLimits.read(low="-5", high="5")
+    (LogitLimits(low=-12.0, high=0.0, shifted=True), LogitLimits(low=-5.0, high=5.0, shifted=False))
     """
 
     low: float
@@ -66,13 +66,13 @@ class Limits:
     shifted: bool = False
 
     @staticmethod
-    def read(low: Any = None, high: Any = None, width: Any = None) -> Limits:
+    def read(low: Any = None, high: Any = None, width: Any = None) -> LogitLimits:
         """The limits from their settings: `low` and `high`, or `width`."""
         if (low is None) != (high is None) or (low is not None and width is not None):
             raise InputError("logits are clipped to low=…,high=… or to width=… below the largest: give one of the two")
         if low is None or high is None:
-            return Limits(-real(WIDTH if width is None else width, "width", 1e-3, 1e4), 0.0, shifted=True)
-        limits = Limits(real(low, "low", -1e4, 1e4), real(high, "high", -1e4, 1e4))
+            return LogitLimits(-real(WIDTH if width is None else width, "width", 1e-3, 1e4), 0.0, shifted=True)
+        limits = LogitLimits(real(low, "low", -1e4, 1e4), real(high, "high", -1e4, 1e4))
         if limits.high - limits.low < 1e-3:
             raise InputError(f"high must be above low, got low={low} and high={high}")
         return limits
@@ -94,17 +94,17 @@ class Limits:
 class TokenLaw:
     """One token of `size`, drawn from the softmax of clipped logits at a temperature.
 
-    >>> law = TokenLaw.keeping(20, Limits(-5, 5), 32_128)
+    >>> law = TokenLaw.keeping(20, LogitLimits(-5, 5), 32_128)
     >>> round(law.temperature, 5), law.epsilon <= 20
     (0.96745, True)
     """
 
-    limits: Limits
+    limits: LogitLimits
     size: int
     temperature: float
 
     @staticmethod
-    def keeping(epsilon: float, limits: Limits, size: int, times: int = 1) -> TokenLaw:
+    def keeping(epsilon: float, limits: LogitLimits, size: int, times: int = 1) -> TokenLaw:
         """The law with the lowest temperature at which `times` tokens together lose at most ε."""
         if size < 2:
             raise InputError(f"a token is drawn from 2 or more, got {size}")
@@ -190,7 +190,7 @@ def affordable(epsilon: float, size: int) -> int:
     return min(MOST_TOKENS, max(1, round(epsilon / (2 * math.log(size) + SURPLUS))))
 
 
-def sharpest(epsilon: float, size: int, times: int) -> Limits:
+def sharpest(epsilon: float, size: int, times: int) -> LogitLimits:
     """The limits at which `times` tokens together lose ε at a low temperature.
 
     The spread of the weights follows from ε alone. A wide range of logits needs a high temperature for it, at which the
@@ -200,12 +200,12 @@ def sharpest(epsilon: float, size: int, times: int) -> Limits:
     >>> round(-limits.low, 2), round(TokenLaw.keeping(100, limits, 49_152, 4).temperature, 3)
     (4.27, 0.3)
     """
-    spread = up(TokenLaw.keeping(epsilon, Limits(-1.0, 0.0, shifted=True), size, times).spread)
-    return Limits(-min(max(TEMPERATURE * spread, 1e-3), WIDTH), 0.0, shifted=True)
+    spread = up(TokenLaw.keeping(epsilon, LogitLimits(-1.0, 0.0, shifted=True), size, times).spread)
+    return LogitLimits(-min(max(TEMPERATURE * spread, 1e-3), WIDTH), 0.0, shifted=True)
 
 
 @lru_cache(maxsize=4096)
-def _keeping(asked: float, limits: Limits, size: int, times: int) -> TokenLaw:
+def _keeping(asked: float, limits: LogitLimits, size: int, times: int) -> TokenLaw:
     epsilon = number(asked)
     share = iv.exp(epsilon / times)
     # A spread w has this ε if e^ε = x(1 + (k−1)x)/(x + k−1) with x = e^w: a quadratic equation for x.

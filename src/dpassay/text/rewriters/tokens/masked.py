@@ -20,10 +20,10 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import up
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
-from dpassay.text.models.language_models import MASKED, LanguageModel, Source, card_of, load, tokenizer_of
+from dpassay.text.models.language_models import MASKED, PromptedModel, Source, card_of, load, tokenizer_of
 from dpassay.text.models.words import as_text
 from dpassay.text.rewriters.base import PRETRAINED, TextGuarantee
-from dpassay.text.rewriters.tokens.drawing import Below, Limits, TokenLaw, real, secret, seeded, whole
+from dpassay.text.rewriters.tokens.drawing import Below, LogitLimits, TokenLaw, real, secret, seeded, whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -47,11 +47,11 @@ def make(
 ) -> Masked:
     """DP-MLM with this ε per word; the first `longest` words of a text are rewritten and the rest are dropped.
 
-    `model` is the folder of a masked model, its name on the hub, or in Python a `LanguageModel`.
+    `model` is the folder of a masked model, its name on the hub, or in Python a `PromptedModel`.
     """
     card_of(model).require(MASKED)
     words = _words_of(model)
-    law = TokenLaw.keeping(real(epsilon, "epsilon", 1e-3, 1e4), Limits.read(low, high, width), len(words))
+    law = TokenLaw.keeping(real(epsilon, "epsilon", 1e-3, 1e4), LogitLimits.read(low, high, width), len(words))
     most = whole(longest, "longest", 1, 10_000)
     return Masked(model, law, most, batch=whole(batch, "batch", 1, 100_000), device=device)
 
@@ -79,7 +79,7 @@ class Masked:
         )
 
     @cached_property
-    def model(self) -> LanguageModel:
+    def model(self) -> PromptedModel:
         """The model, loaded when it is first needed."""
         return load(self.source, self.device)
 

@@ -19,13 +19,13 @@ from dpassay.compute.threads import torch_in_threads
 from dpassay.core.numbers import up
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
-from dpassay.text.models.language_models import CAUSAL, ENCODER_DECODER, LanguageModel, Source, card_of, load
+from dpassay.text.models.language_models import CAUSAL, ENCODER_DECODER, PromptedModel, Source, card_of, load
 from dpassay.text.models.words import as_text
 from dpassay.text.rewriters.base import PRETRAINED, TextGuarantee
 from dpassay.text.rewriters.tokens.drawing import (
     Below,
-    Drawn,
-    Limits,
+    DrawnText,
+    LogitLimits,
     TokenLaw,
     affordable,
     real,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
     from dpassay.text.models.generation import Alone, Writing
 
-Sampled = Callable[[Sequence[str]], list[tuple[Drawn, float]]]
+Sampled = Callable[[Sequence[str]], list[tuple[DrawnText, float]]]
 PROMPT = "Repeat this text word for word: {text}"  # the best of six: docs/systems/language-models.md
 TIMING = "how long a rewriting took is not covered"
 PROOFS = (Theorem.EXPONENTIAL, Theorem.COMPOSITION, Theorem.POST_PROCESSING)
@@ -59,7 +59,7 @@ def make(
 ) -> Prompted:
     """DP-Prompt with this total ε for a text of at most `tokens` tokens, between any two texts.
 
-    `model` is a folder, a name on the hub, `smollm2`, or in Python a `LanguageModel`. `prompt` has {text} where the
+    `model` is a folder, a name on the hub, `smollm2`, or in Python a `PromptedModel`. `prompt` has {text} where the
     text goes, or is @FILE. Only the first `longest` tokens of a text are read, or as many as the model has room for.
     Without `tokens` there are as many as ε can buy well, and without limits logits are clipped as closely as a low
     temperature allows: `affordable` and `sharpest` depend on ε and the size of the vocabulary alone.
@@ -67,7 +67,7 @@ def make(
     card, total = card_of(model).require(CAUSAL, ENCODER_DECODER), real(epsilon, "epsilon", 1e-3, 1e6)
     count = affordable(total, card.size) if tokens is None else whole(tokens, "tokens", 1, 10_000)
     chosen = low is None and high is None and width is None
-    limits = sharpest(total, card.size, count) if chosen else Limits.read(low, high, width)
+    limits = sharpest(total, card.size, count) if chosen else LogitLimits.read(low, high, width)
     law = TokenLaw.keeping(total, limits, card.size, count)
     return Prompted(
         model,
@@ -100,14 +100,14 @@ class Prompted:
         return TextGuarantee(up(self.tokens * self.law.loss), proofs=proofs, caveats=caveats)
 
     @cached_property
-    def model(self) -> LanguageModel:
+    def model(self) -> PromptedModel:
         """The model, loaded when it is first needed."""
         return load(self.source, self.device)
 
     @cached_property
-    def form(self) -> Form:
+    def form(self) -> PromptForm:
         """The prompt in tokens."""
-        return Form.of(self.model, self.prompt, self.longest, self.tokens)
+        return PromptForm.of(self.model, self.prompt, self.longest, self.tokens)
 
     def rewrite(self, texts: Sequence[str], rng: np.random.Generator) -> list[str]:
         """One rewriting of each text, drawn by a generator."""
@@ -122,23 +122,23 @@ class Prompted:
         write = partial(self.sampled, below=secret, apart=True)
         return [text for text, _ in self._in_threads(write, texts, self.batch)]
 
-    def _in_threads(self, write: Sampled, texts: Sequence[str], size: int) -> list[tuple[Drawn, float]]:
+    def _in_threads(self, write: Sampled, texts: Sequence[str], size: int) -> list[tuple[DrawnText, float]]:
         """On a CPU, groups of `size` texts side by side."""
         if self.model.device.type != "cpu":
             return write(texts)
         _ = self.form, self._alone  # made once, before there are threads
         return torch_in_threads(write, texts, size)
 
-    def sampled(self, texts: Sequence[str], below: Below, apart: bool = False) -> list[tuple[Drawn, float]]:
+    def sampled(self, texts: Sequence[str], below: Below, apart: bool = False) -> list[tuple[DrawnText, float]]:
         """One rewriting of each text with its exact log-probability, which must not be released."""
         prompts = [self._prompt(text) for text in texts]
-        found: list[tuple[Drawn, float]] = []
+        found: list[tuple[DrawnText, float]] = []
         for start in range(0, len(prompts), self.batch):
             group = prompts[start : start + self.batch]
             found += [*self._written(group, below, apart)]
         return found
 
-    def _written(self, group: list[list[int]], below: Below, apart: bool) -> Iterator[tuple[Drawn, float]]:
+    def _written(self, group: list[list[int]], below: Below, apart: bool) -> Iterator[tuple[DrawnText, float]]:
         import torch
 
         model, device = self.model, self.model.device
@@ -194,7 +194,7 @@ class Prompted:
 
     def log_probs(self, output: str, texts: Sequence[str]) -> list[float]:
         """The same for several texts, `batch` of which are read at a time."""
-        tokens = output.tokens if isinstance(output, Drawn) else self._split(as_text(output, "a rewriter"))
+        tokens = output.tokens if isinstance(output, DrawnText) else self._split(as_text(output, "a rewriter"))
         ended = [token in self.model.ends for token in tokens]
         if not tokens or any(ended[:-1]) or len(tokens) > self.tokens or not (ended[-1] or len(tokens) == self.tokens):
             return [float("-inf")] * len(texts)
@@ -263,14 +263,14 @@ class Prompted:
         found = _split(self.model, text)[: self.tokens]
         return (*found, min(self.model.ends)) if self.model.ends and len(found) < self.tokens else tuple(found)
 
-    def _text(self, tokens: tuple[int, ...]) -> Drawn:
+    def _text(self, tokens: tuple[int, ...]) -> DrawnText:
         kept = [token for token in tokens if token not in self.model.ends and token < len(self.model.tokenizer)]
         text = self.model.tokenizer.decode(kept, skip_special_tokens=True)
-        return Drawn(" ".join(text.split()), tokens)
+        return DrawnText(" ".join(text.split()), tokens)
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class PromptForm:
     """The tokens of a prompt before and after a text, and how many tokens of the text fit."""
 
     before: list[int]
@@ -283,7 +283,7 @@ class Form:
         return len(self.before) + self.room + len(self.after)
 
     @staticmethod
-    def of(model: LanguageModel, prompt: str, longest: int, tokens: int) -> Form:
+    def of(model: PromptedModel, prompt: str, longest: int, tokens: int) -> PromptForm:
         """The form of a prompt, in the chat template of a model that has one."""
         before, after = (_as_chat if getattr(model.tokenizer, "chat_template", None) else _as_text)(model, prompt)
         written = tokens if model.card.kind == CAUSAL else 0
@@ -294,10 +294,10 @@ class Form:
                 f"{model.card.name} reads at most {model.card.positions} tokens: the prompt and tokens={tokens} leave "
                 "no room for a text; make them shorter"
             )
-        return Form(before, after, min(longest, fits))
+        return PromptForm(before, after, min(longest, fits))
 
 
-def _as_chat(model: LanguageModel, prompt: str) -> tuple[list[int], list[int]]:
+def _as_chat(model: PromptedModel, prompt: str) -> tuple[list[int], list[int]]:
     asked = [{"role": "user", "content": prompt}]
     shown = model.tokenizer.apply_chat_template(asked, tokenize=False, add_generation_prompt=True)
     before, found, after = shown.partition("{text}")
@@ -306,7 +306,7 @@ def _as_chat(model: LanguageModel, prompt: str) -> tuple[list[int], list[int]]:
     return _split(model, before), _split(model, after)
 
 
-def _as_text(model: LanguageModel, prompt: str) -> tuple[list[int], list[int]]:
+def _as_text(model: PromptedModel, prompt: str) -> tuple[list[int], list[int]]:
     before, _, after = prompt.partition("{text}")
     plain, marked = _split(model, "a"), list(model.tokenizer("a")["input_ids"])
     # What the tokenizer puts before and after every text; a causal model must not read an end token.
@@ -315,7 +315,7 @@ def _as_text(model: LanguageModel, prompt: str) -> tuple[list[int], list[int]]:
     return [*marked[:at], *_split(model, before)], [*_split(model, after), *ended]
 
 
-def _split(model: LanguageModel, text: str) -> list[int]:
+def _split(model: PromptedModel, text: str) -> list[int]:
     return list(model.tokenizer(text, add_special_tokens=False)["input_ids"])
 
 

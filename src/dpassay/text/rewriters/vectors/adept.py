@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from dpassay.errors import InputError
 from dpassay.text.models.autoencoder import APART, Autoencoder, Shape
 from dpassay.text.models.folder import About, Arrays, read_folder, weights_of, with_weights, write_folder
-from dpassay.text.models.training import Learner, Plan, Progress, Recipe, interruptible, usable
-from dpassay.text.models.words import LONGEST, Vocabulary
+from dpassay.text.models.training import EpochPlan, Learner, Progress, TrainingRecipe, interruptible, usable
+from dpassay.text.models.words import LONGEST, ModelVocabulary
 
 SAVED_EVERY = 10.0  # seconds
 MEASURED_EVERY = 50  # steps
@@ -57,15 +57,15 @@ class Learnt(About):
     def shape(self) -> Shape:
         """The sizes of its network."""
         sizes = {f.name: getattr(self, f.name) for f in fields(Shape) if f.name != "words"}
-        return Shape(words=len(Vocabulary(tuple(self.words))), **sizes)
+        return Shape(words=len(ModelVocabulary(tuple(self.words))), **sizes)
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class TrainedAutoencoder:
     """A trained autoencoder with its vocabulary."""
 
     network: Autoencoder
-    vocabulary: Vocabulary
+    vocabulary: ModelVocabulary
     about: Learnt
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -86,7 +86,7 @@ class Model:
         return self.vocabulary.texts(self.network.rows(vectors))
 
 
-def load(folder: str | Path, device: str = "cpu") -> Model:
+def load(folder: str | Path, device: str = "cpu") -> TrainedAutoencoder:
     """A trained autoencoder from its folder.
 
     >>> load("no/such/model")
@@ -98,7 +98,9 @@ def load(folder: str | Path, device: str = "cpu") -> Model:
     odd = [word for word in about.words if word.split() != [word] or any("\ud800" <= c <= "\udfff" for c in word)]
     if odd:
         raise InputError(f"{folder} lists a word that is not one, {odd[0][:40]!r}: line n in would not be line n out")
-    return Model(_network(about, arrays, Path(folder), device).eval(), Vocabulary(tuple(about.words)), about)
+    return TrainedAutoencoder(
+        _network(about, arrays, Path(folder), device).eval(), ModelVocabulary(tuple(about.words)), about
+    )
 
 
 def _network(about: Learnt, arrays: Arrays, folder: Path, device: str) -> Autoencoder:
@@ -109,7 +111,7 @@ def train(
     texts: Sequence[str],
     held_out: Sequence[str],
     folder: str | Path,
-    plan: Plan = Plan(),  # noqa: B008 (it is frozen)
+    plan: EpochPlan = EpochPlan(),  # noqa: B008 (it is frozen)
     *,
     labels: Sequence[str] = (),
     latent: int | None = None,
@@ -119,7 +121,7 @@ def train(
     device: str = "cpu",
     resume: bool = False,
     progress: Progress | None = None,
-) -> Model:
+) -> TrainedAutoencoder:
     """Train an autoencoder to reproduce texts, and save it in a folder.
 
     Ctrl-C stops after the current step; `resume` continues from there, with the same result as without interruption.
@@ -133,8 +135,8 @@ def train(
     if labels and len(labels) != len(texts):
         raise InputError(f"give a label for each text or none at all: got {len(labels)} for {len(texts)} texts")
     device = usable(device).type
-    words = Vocabulary.of(texts)
-    recipe = Recipe.at(plan.for_epsilon)
+    words = ModelVocabulary.of(texts)
+    recipe = TrainingRecipe.at(plan.for_epsilon)
     latent, hidden = recipe.latent if latent is None else latent, recipe.hidden if hidden is None else hidden
     asked = _asked(words, len(texts), plan, {"latent": latent, "hidden": hidden, "embedding": embedding, "clip": clip})
     about, arrays, finished = _begun(place, asked) if resume else _fresh(place, asked, plan.seed)
@@ -178,7 +180,7 @@ def _save(learner: Learner, about: Learnt, place: Path) -> None:
     write_folder(place, about.model_copy(update=measured), weights_of(learner.network) | moments)
 
 
-def _asked(words: Vocabulary, texts: int, plan: Plan, sizes: dict[str, Any]) -> Learnt:
+def _asked(words: ModelVocabulary, texts: int, plan: EpochPlan, sizes: dict[str, Any]) -> Learnt:
     for name in ("latent", "hidden", "embedding"):
         if not 1 <= sizes[name] <= 10**4:
             raise InputError(f"{name} must be a whole number from 1 to 10000, got {sizes[name]}")

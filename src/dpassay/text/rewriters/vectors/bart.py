@@ -23,7 +23,7 @@ from dpassay.core.numbers import Number, double_above, iv, number, up
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact.calibrate import classic_gaussian_sigma, gaussian
-from dpassay.text.models.language_models import ENCODER_DECODER, LanguageModel, Source, card_of, load
+from dpassay.text.models.language_models import ENCODER_DECODER, PromptedModel, Source, card_of, load
 from dpassay.text.models.words import as_text
 from dpassay.text.rewriters.base import PRETRAINED, TextGuarantee
 from dpassay.text.rewriters.tokens.drawing import real, whole
@@ -48,7 +48,7 @@ def make(
 ) -> NoisyStates:
     """DP-BART with the least Gaussian noise for (ε, δ), between any two texts.
 
-    `model` is the folder of an encoder-decoder, its name on the hub, or in Python a `LanguageModel`. The first
+    `model` is the folder of an encoder-decoder, its name on the hub, or in Python a `PromptedModel`. The first
     `longest` tokens of a text are read, and at most `tokens` are written.
     """
     return _made(epsilon, delta, model, False, clip, longest, tokens, batch, device)
@@ -137,7 +137,7 @@ class NoisyStates:
         )
 
     @cached_property
-    def model(self) -> LanguageModel:
+    def model(self) -> PromptedModel:
         """The model, loaded when it is first needed."""
         return load(self.source, self.device)
 

@@ -21,7 +21,7 @@ from pydantic import Field
 
 from dpassay.audit.options import Progress
 from dpassay.claims.claim import Claim
-from dpassay.claims.judge import glance
+from dpassay.claims.judge import quick_check
 from dpassay.claims.registry import REGISTRY
 from dpassay.core.numbers import middle
 from dpassay.core.theorems import Theorem
@@ -131,7 +131,7 @@ class BinaryText(EncodedText):
 @lru_cache(maxsize=64)
 def _judged(name: str, parameters: tuple[tuple[str, Any], ...]) -> tuple[bool, float]:
     """Whether a claim holds with these parameters, and the true ε, rounded up."""
-    word, true, _ = glance(REGISTRY[name](**dict(parameters)))
+    word, true, _ = quick_check(REGISTRY[name](**dict(parameters)))
     return word == "proven", true.upper
 
 

@@ -33,8 +33,8 @@ from dpassay.text.models.autoencoder import Autoencoder, Shape, shifted
 from dpassay.text.models.classifier import fit
 from dpassay.text.models.encoders import Remembering
 from dpassay.text.models.folder import About, read_folder, weights_of, with_weights, write_folder
-from dpassay.text.models.training import TOGETHER, Plan, Progress, take_step
-from dpassay.text.models.words import PAD, Vocabulary, tokenise
+from dpassay.text.models.training import TOGETHER, EpochPlan, Progress, take_step
+from dpassay.text.models.words import PAD, ModelVocabulary, tokenise
 from dpassay.text.rewriters.base import DOUBLES, NAMED, WEIGHTS, TextGuarantee
 from dpassay.text.rewriters.vectors.encoded import EncodedText
 
@@ -113,7 +113,9 @@ class Network(Autoencoder):
 class Reader(Remembering):
     """A trained network with its vocabulary: texts become vectors, and noisy vectors become labels and texts."""
 
-    def __init__(self, network: Network, words: Vocabulary, labels: Sequence[str], attributes: Sequence[str]) -> None:
+    def __init__(
+        self, network: Network, words: ModelVocabulary, labels: Sequence[str], attributes: Sequence[str]
+    ) -> None:
         super().__init__("dptext", network.shape.latent, self._read)
         self.network, self.vocabulary = network.eval(), words
         self.labels, self.attributes = tuple(labels), tuple(attributes)
@@ -209,7 +211,7 @@ def train(
     nothing is deliberately hidden.
     Nothing here protects the training utterances: the weights are not private, and neither is a learnt ε.
     """
-    plan = Plan(steps, BATCH, LEARNING_RATE, seed)
+    plan = EpochPlan(steps, BATCH, LEARNING_RATE, seed)
     fixed = None if epsilon is None else middle(check_positive(epsilon, "epsilon"))
     if not 0 <= adversary < math.inf:
         raise InputError(f"the weight of the adversary must be 0 (none) or a positive number, got {adversary:g}")
@@ -220,7 +222,7 @@ def train(
         wanted = "5 utterances or more, each with a label and a private attribute"
         raise InputError(f"DPText needs {wanted}; got {len(utterances)}")
     known, asked = split(utterances, seed, SHARES)
-    words = Vocabulary.of(u.text for u in known)
+    words = ModelVocabulary.of(u.text for u in known)
     labels, attributes = (sorted({getattr(u, name) for u in known}) for name in ("label", "attribute"))
     if len(attributes) < 2:
         raise InputError(f"there is nothing to hide: all speakers have the same attribute, {attributes[0]!r}")
@@ -261,7 +263,7 @@ class _TrainingData:
 
 
 def _optimise(
-    network: Network, data: _TrainingData, plan: Plan, fixed: float | None, progress: Progress | None
+    network: Network, data: _TrainingData, plan: EpochPlan, fixed: float | None, progress: Progress | None
 ) -> float:
     """Min-max: the discriminator learns to predict the attribute, the rest learns the task and to make it fail."""
     log_epsilon = torch.tensor(np.log(START if fixed is None else fixed), requires_grad=fixed is None)
@@ -384,7 +386,7 @@ def load(folder: str | Path) -> Dptext:
     dpassay.errors.InputError: no/such/folder/model.json cannot be read: No such file or directory; ...
     """
     about, arrays = read_folder(Path(folder), _About)
-    words = Vocabulary(tuple(about.words))
+    words = ModelVocabulary(tuple(about.words))
     shape = Shape(len(words), about.dim, about.hidden, about.embedding, BEYOND)
     labels, attributes = len(about.labels), len(about.attributes)
     network = with_weights(lambda: Network(shape, labels, attributes), arrays, Path(folder))

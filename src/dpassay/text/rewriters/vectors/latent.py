@@ -18,7 +18,7 @@ from dpassay.errors import InputError
 from dpassay.evidence.verdict import Verdict
 from dpassay.text.models.autoencoder import APART, BATCH
 from dpassay.text.rewriters.base import DOUBLES, WEIGHTS, TextGuarantee, WeightsGuarantee
-from dpassay.text.rewriters.vectors.adept import Model, load
+from dpassay.text.rewriters.vectors.adept import TrainedAutoencoder, load
 from dpassay.text.rewriters.vectors.release import MECHANISMS, Release
 
 DELTA = 1e-6  # of Gaussian noise, if none is given
@@ -55,7 +55,7 @@ _model = lru_cache(maxsize=4)(load)
 
 @dataclass(frozen=True, eq=False)
 class _Autoencoder:
-    model: Model
+    model: TrainedAutoencoder
     independent_rows: ClassVar[bool] = True  # each vector has its own noise
 
     def describe(self) -> dict[str, str]:
@@ -195,5 +195,5 @@ class LatentRewriter(_Autoencoder):
 
 
 @lru_cache(maxsize=4096)
-def _vector(model: Model, text: str) -> NDArray[np.float32]:
+def _vector(model: TrainedAutoencoder, text: str) -> NDArray[np.float32]:
     return model.vectors([text])

@@ -18,7 +18,7 @@ import tiny_models  # noqa: E402
 from dpassay.text.rewriters.base import as_mechanism, released  # noqa: E402
 from dpassay.text.rewriters.catalogue import Specification  # noqa: E402
 from dpassay.text.rewriters.tokens import prompt  # noqa: E402
-from dpassay.text.rewriters.tokens.drawing import Drawn, seeded  # noqa: E402
+from dpassay.text.rewriters.tokens.drawing import DrawnText, seeded  # noqa: E402
 
 SHORT = "say {text} again"
 MODELS = {"gpt2": tiny_models.causal, "llama": tiny_models.llama, "bart": tiny_models.encoder_decoder}
@@ -70,7 +70,7 @@ def test_the_first_token_has_the_law_of_the_clipped_softmax() -> None:
     expected = plain_softmax(model, rows, -1, 1, rewriter.law.temperature)
     assert expected.max() / expected.min() > 2  # it is visibly not uniform
     for token in range(16):
-        assert rewriter.log_prob(Drawn("", (token,)), text) == pytest.approx(math.log(expected[token]), abs=1e-6)
+        assert rewriter.log_prob(DrawnText("", (token,)), text) == pytest.approx(math.log(expected[token]), abs=1e-6)
     drawn = rewriter.sampled([text] * 4000, seeded(np.random.default_rng(5)))
     counts = np.bincount([text.tokens[0] for text, _ in drawn], minlength=16)
     chi_square = ((counts - 4000 * expected) ** 2 / (4000 * expected)).sum()
@@ -96,7 +96,7 @@ def test_the_likelihood_is_the_product_of_plain_softmaxes() -> None:
     for token in tokens:
         expected += math.log(plain_softmax(model, prefix, -1, 1, rewriter.law.temperature)[token])
         prefix = [*prefix, token]
-    assert rewriter.log_prob(Drawn("", tokens), "flights to rome") == pytest.approx(expected, abs=1e-6)
+    assert rewriter.log_prob(DrawnText("", tokens), "flights to rome") == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_probabilities_of_all_outputs_add_up_to_one() -> None:
@@ -108,11 +108,11 @@ def test_the_probabilities_of_all_outputs_add_up_to_one() -> None:
     outputs = [(*first, end) for n in (0, 1, 2) for first in itertools.product(others, repeat=n)]
     outputs += list(itertools.product(others, repeat=3))
     for tokens in outputs:
-        total += math.exp(rewriter.log_prob(Drawn("", tokens), "a a"))
+        total += math.exp(rewriter.log_prob(DrawnText("", tokens), "a a"))
     assert total == pytest.approx(1, abs=1e-6)
-    assert rewriter.log_prob(Drawn("", (end, end)), "a a") == -math.inf
-    assert rewriter.log_prob(Drawn("", (others[0],)), "a a") == -math.inf
-    assert rewriter.log_prob(Drawn("", (others[0],) * 4), "a a") == -math.inf
+    assert rewriter.log_prob(DrawnText("", (end, end)), "a a") == -math.inf
+    assert rewriter.log_prob(DrawnText("", (others[0],)), "a a") == -math.inf
+    assert rewriter.log_prob(DrawnText("", (others[0],) * 4), "a a") == -math.inf
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -121,7 +121,7 @@ def test_no_output_tells_two_texts_apart_beyond_the_guarantee(kind: str) -> None
     rewriter = prompt.make(3, model, tokens="2", prompt=SHORT)
     for tokens in itertools.product(range(2, 16, 3), range(16)):
         if tokens[0] != tiny_models.END:
-            here, there = (rewriter.log_prob(Drawn("", tokens), text) for text in ("show me", "rome rome please"))
+            here, there = (rewriter.log_prob(DrawnText("", tokens), text) for text in ("show me", "rome rome please"))
             assert abs(here - there) <= 3
 
 
@@ -173,14 +173,14 @@ def test_the_same_generator_gives_the_same_texts_and_a_release_is_made() -> None
     first, second = (rewriter.rewrite(texts, np.random.default_rng(3)) for _ in range(2))
     assert first == second
     found = released(rewriter, texts)
-    assert all(isinstance(text, Drawn) and len(text.tokens) <= 4 for text in found)
+    assert all(isinstance(text, DrawnText) and len(text.tokens) <= 4 for text in found)
     mechanism = as_mechanism(rewriter)
     (drawn,) = mechanism.sample("to rome", 1, np.random.default_rng(0))
     assert math.isfinite(mechanism.log_prob(drawn, "to rome"))  # type: ignore[attr-defined]
 
 
 def test_a_drawn_text_survives_another_process() -> None:
-    text = pickle.loads(pickle.dumps(Drawn("to rome", (4, 1))))
+    text = pickle.loads(pickle.dumps(DrawnText("to rome", (4, 1))))
     assert text == "to rome"
     assert text.tokens == (4, 1)
 
@@ -188,7 +188,7 @@ def test_a_drawn_text_survives_another_process() -> None:
 def test_a_plain_text_is_split_by_the_tokenizer() -> None:
     rewriter = prompt.make(50, tiny_models.causal(), tokens="4", prompt=SHORT)
     tokens = (*rewriter.model.tokenizer("to rome")["input_ids"], tiny_models.END)
-    assert rewriter.log_prob("to rome", "please") == rewriter.log_prob(Drawn("to rome", tokens), "please")
+    assert rewriter.log_prob("to rome", "please") == rewriter.log_prob(DrawnText("to rome", tokens), "please")
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -float("inf")])

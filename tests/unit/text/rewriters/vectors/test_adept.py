@@ -16,12 +16,12 @@ torch = pytest.importorskip("torch", reason="text systems need the extra: pip in
 from dpassay import InputError  # noqa: E402
 from dpassay.text.models.autoencoder import Autoencoder, Shape  # noqa: E402
 from dpassay.text.models.folder import MODEL, WEIGHTS, from_bytes  # noqa: E402
-from dpassay.text.models.training import Learner, Plan, Recipe, likeness, made_up, token_accuracy, usable  # noqa: E402
-from dpassay.text.models.words import END, PAD, SPECIAL, Vocabulary  # noqa: E402
+from dpassay.text.models.training import EpochPlan, Learner, TrainingRecipe, likeness, made_up, token_accuracy, usable  # noqa: E402
+from dpassay.text.models.words import END, PAD, SPECIAL, ModelVocabulary  # noqa: E402
 from dpassay.text.rewriters.vectors.adept import load, train  # noqa: E402
 
 TINY = {"latent": 4, "hidden": 8, "embedding": 8}
-PLAN = Plan(steps=6, batch=4, learning_rate=0.01)
+PLAN = EpochPlan(steps=6, batch=4, learning_rate=0.01)
 TEXTS = ["fly to rome", "fly to oslo today", "a flight", "rome please", "to oslo", ""]
 
 
@@ -52,7 +52,7 @@ def test_token_accuracy_counts_words_at_their_place(model):
 
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(tmp_path):
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
-        train(TEXTS, [], tmp_path / name, Plan(6, 4, 0.01, seed), **TINY)
+        train(TEXTS, [], tmp_path / name, EpochPlan(6, 4, 0.01, seed), **TINY)
     same, other = weights(tmp_path / "a"), weights(tmp_path / "c")
     assert all((array == same[name]).all() for name, array in weights(tmp_path / "b").items())
     assert any((array != same[name]).any() for name, array in other.items())
@@ -82,10 +82,12 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(tmp_path):
 def test_a_run_goes_on_to_more_or_fewer_steps(tmp_path):
     train(TEXTS, [], tmp_path / "m", PLAN, **TINY)
     before = weights(tmp_path / "m")
-    more = train(TEXTS, [], tmp_path / "m", Plan(9, 4, 0.01), **TINY, resume=True).about
+    more = train(TEXTS, [], tmp_path / "m", EpochPlan(9, 4, 0.01), **TINY, resume=True).about
     assert (more.steps, more.plan["steps"]) == (9, 9)
     assert any((array != before[name]).any() for name, array in weights(tmp_path / "m").items())
-    assert train(TEXTS, [], tmp_path / "m", Plan(4, 4, 0.01), **TINY, resume=True).about.steps == 9  # nothing to undo
+    assert (
+        train(TEXTS, [], tmp_path / "m", EpochPlan(4, 4, 0.01), **TINY, resume=True).about.steps == 9
+    )  # nothing to undo
 
     def interrupt(step: int, steps: int, note: str) -> None:
         if step == 3:
@@ -93,7 +95,7 @@ def test_a_run_goes_on_to_more_or_fewer_steps(tmp_path):
 
     with interruptible(), pytest.raises(KeyboardInterrupt):
         train(TEXTS, [], tmp_path / "n", PLAN, **TINY, progress=interrupt)
-    fewer = train(TEXTS, [], tmp_path / "n", Plan(2, 4, 0.01), **TINY, resume=True).about
+    fewer = train(TEXTS, [], tmp_path / "n", EpochPlan(2, 4, 0.01), **TINY, resume=True).about
     assert fewer.steps == 3
     assert not any(":" in name for name in weights(tmp_path / "n"))
 
@@ -101,7 +103,7 @@ def test_a_run_goes_on_to_more_or_fewer_steps(tmp_path):
 def test_another_run_is_not_gone_on_with(tmp_path):
     train(TEXTS, [], tmp_path / "m", PLAN, **TINY)
     with pytest.raises(InputError, match="differs in batch"):
-        train(TEXTS, [], tmp_path / "m", Plan(6, 5, 0.01), **TINY, resume=True)
+        train(TEXTS, [], tmp_path / "m", EpochPlan(6, 5, 0.01), **TINY, resume=True)
     with pytest.raises(InputError, match="differs in words"):
         train([*TEXTS[:-1], "paris"], [], tmp_path / "m", PLAN, **TINY, resume=True)
     with pytest.raises(InputError, match="already exists"):
@@ -126,9 +128,9 @@ def test_what_cannot_be_trained_is_said(tmp_path, change, said):
 
 def test_plans_and_devices_that_do_not_exist():
     with pytest.raises(InputError, match="steps must be"):
-        Plan(steps=0)
+        EpochPlan(steps=0)
     with pytest.raises(InputError, match="learning rate"):
-        Plan(learning_rate=2.0)
+        EpochPlan(learning_rate=2.0)
     with pytest.raises(InputError, match="2 texts or more"):
         train(["one"], [], "nowhere", PLAN, **TINY)
 
@@ -184,7 +186,7 @@ def test_a_folder_that_is_not_whole_is_refused(folder, tmp_path, how, said):
 
 
 def test_made_up_batches_are_texts():
-    words = Vocabulary.of(TEXTS)
+    words = ModelVocabulary.of(TEXTS)
     numbers = words.numbers(TEXTS)
     likely = np.cumsum(np.r_[np.zeros(SPECIAL), np.full(len(words.words), 1 / len(words.words))])
     batch, own = made_up(numbers, 500, likely, np.random.default_rng(0))
@@ -213,7 +215,7 @@ def test_likeness_is_the_mean_squared_cosine():
 
 def test_a_learner_starts_from_its_moments():
     torch.manual_seed(0)
-    words = Vocabulary.of(TEXTS)
+    words = ModelVocabulary.of(TEXTS)
     first = Learner(Autoencoder(Shape(len(words), **TINY)), words, TEXTS, [], PLAN)
     first.learn()
     second = Learner(first.network, words, TEXTS, [], PLAN)
@@ -224,23 +226,25 @@ def test_a_learner_starts_from_its_moments():
 
 
 def test_a_model_for_an_epsilon_has_its_sizes_and_is_not_continued_for_another(tmp_path):
-    plan = Plan(steps=2, batch=4, for_epsilon=16.0)
+    plan = EpochPlan(steps=2, batch=4, for_epsilon=16.0)
     made = train(TEXTS, TEXTS, tmp_path / "m", plan, embedding=8)
     assert (made.about.latent, made.about.hidden) == (10, 320)  # 2.4 * sqrt(16) = 9.6
     assert made.about.plan["for_epsilon"] == 16
     with pytest.raises(InputError, match="differs in for_epsilon"):
-        train(TEXTS, TEXTS, tmp_path / "m", Plan(steps=4, batch=4), latent=10, hidden=320, embedding=8, resume=True)
+        train(
+            TEXTS, TEXTS, tmp_path / "m", EpochPlan(steps=4, batch=4), latent=10, hidden=320, embedding=8, resume=True
+        )
     with pytest.raises(InputError, match="for an epsilon from 1 to 10,000, got -1"):
-        Plan(for_epsilon=-1)
+        EpochPlan(for_epsilon=-1)
     assert train(TEXTS, TEXTS, tmp_path / "n", PLAN, **TINY).about.plan["for_epsilon"] == 0
 
 
 def test_noise_in_training_has_the_epsilons_and_the_share_of_its_recipe():
-    words = Vocabulary.of(TEXTS)
+    words = ModelVocabulary.of(TEXTS)
     shape = Shape(words=len(words), **TINY)
     vectors = torch.zeros(4000, 4)
-    for epsilon, recipe in ((0.0, Recipe()), (100.0, Recipe(24, 320, 0.8, (40.0, 2000.0), 0.05, 1.0))):
-        learner = Learner(Autoencoder(shape), words, TEXTS, TEXTS, Plan(steps=2, batch=4, for_epsilon=epsilon))
+    for epsilon, recipe in ((0.0, TrainingRecipe()), (100.0, TrainingRecipe(24, 320, 0.8, (40.0, 2000.0), 0.05, 1.0))):
+        learner = Learner(Autoencoder(shape), words, TEXTS, TEXTS, EpochPlan(steps=2, batch=4, for_epsilon=epsilon))
         assert learner.recipe == recipe
         noise = learner._as_in_use(vectors, np.random.default_rng(1)).numpy()
         noisy = (noise != 0).any(axis=1)
@@ -253,7 +257,7 @@ def test_noise_in_training_has_the_epsilons_and_the_share_of_its_recipe():
 def test_an_autoencoder_for_an_epsilon_learns_to_tell_labels_from_its_vectors():
     texts = [f"{verb} {thing} {number}" for verb in ("fly", "stay") for thing in "abcd" for number in "1234"]
     labels = ["", *(text.split()[0] for text in texts[1:])]  # one has none
-    words, plan = Vocabulary.of(texts), Plan(steps=40, batch=16, learning_rate=0.02, for_epsilon=100.0)
+    words, plan = ModelVocabulary.of(texts), EpochPlan(steps=40, batch=16, learning_rate=0.02, for_epsilon=100.0)
 
     def learnt(given: list[str]) -> tuple[Learner, torch.Tensor]:
         torch.manual_seed(0)
@@ -284,7 +288,7 @@ def test_labels_do_not_matter_without_an_epsilon_and_must_be_as_many_as_texts(tm
 
 def test_a_run_with_labels_resumes_to_the_same_weights(tmp_path):
     labels = ["a" if i % 2 else "b" for i in range(len(TEXTS))]
-    plan = Plan(steps=6, batch=4, for_epsilon=16.0)
+    plan = EpochPlan(steps=6, batch=4, for_epsilon=16.0)
 
     def stop(step, steps, note):
         if step == 3:

@@ -12,7 +12,7 @@ from dpassay.text.corpora.corpus import Utterance
 from dpassay.text.corpora.dialects import dialects
 from dpassay.text.corpora.flights import flights
 from dpassay.text.models.encoders import Remembering
-from dpassay.text.models.words import Vocabulary
+from dpassay.text.models.words import ModelVocabulary
 
 torch = pytest.importorskip("torch", reason="DPText is trained with pip install 'dpassay[text]'")
 pytest.importorskip("safetensors", reason="models are kept as safetensors: pip install 'dpassay[text]'")
@@ -176,7 +176,7 @@ class Letters(Reader):
 def test_the_report_counts_right():
     """The first coordinate is the label, the second the attribute; the noise hides both or neither."""
     shape = dptext.Shape(words=5, latent=2, hidden=2, embedding=2, clip=dptext.BEYOND)
-    reader = Letters(Network(shape, 2, 2), Vocabulary(("a",)), ("a", "none"), ("b", "none"))
+    reader = Letters(Network(shape, 2, 2), ModelVocabulary(("a",)), ("a", "none"), ("b", "none"))
     said = [Utterance(f"{x} {y}", {"a": "a"}.get(x, "none"), {"b": "b"}.get(y, "none")) for x in "ac" for y in "bbd"]
     loud, quiet = (dptext.report(Dptext(reader, epsilon, "right"), said * 50, said * 50) for epsilon in (1e-3, 1e6))
     for report, way in ((quiet, ""), (quiet, "clean_"), (loud, "clean_")):
