@@ -9,7 +9,8 @@ import numpy as np
 from dpassay.adapters import adapted
 from dpassay.adapters.base import ReadObject
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
-from dpassay.audit.inputs.candidate_pairs import input_sets, shown
+from dpassay.audit.inputs.candidate_pairs import input_sets
+from dpassay.audit.inputs.checks import shown
 from dpassay.audit.inputs.hostile_inputs import hostile_pairs
 from dpassay.audit.inputs.text_pairs import read_vocabulary
 from dpassay.audit.mechanisms.seeding import seed_all

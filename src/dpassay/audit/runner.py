@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-from dpassay.audit.inputs.candidate_pairs import shown
+from dpassay.audit.inputs.checks import shown
 from dpassay.audit.inputs.pair_search import search
 from dpassay.audit.inputs.shrinking import SHARE as SHRINK_SHARE
 from dpassay.audit.inputs.shrinking import Shrinking, can_shrink
@@ -84,7 +84,7 @@ def run_audit(subject: Any, options: AuditOptions) -> Verdict:
     if options.workers is None and options.cluster is None:  # and nothing that only workers need is imported
         return _Audit(question, note, in_this_process).verdict()
     from dpassay.audit.remote.distributed import named, on_executor
-    from dpassay.compute.executors import make_executor
+    from dpassay.compute.workers import make_executor
 
     named(question.mechanism)  # what cannot be sent is refused before anything is run
     with closing(make_executor(options.workers, options.cluster)) as executor:

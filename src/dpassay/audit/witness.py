@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from dpassay.audit.examples import examples, shown_apart
-from dpassay.audit.inputs.candidate_pairs import shown
+from dpassay.audit.inputs.checks import shown
 from dpassay.audit.outputs.outputs import Outputs, part
 from dpassay.audit.resolved import ResolvedAudit
 from dpassay.audit.storage.saving import AuditState

@@ -378,7 +378,7 @@ def executor_of(workers: int | None, cluster: str | None) -> Iterator[Executor |
     if workers is None and cluster is None:
         yield None
         return
-    from dpassay.compute.executors import make_executor
+    from dpassay.compute.workers import make_executor
 
     executor = make_executor(workers, cluster)
     try:

@@ -29,7 +29,6 @@ Check: TypeAlias = Callable[[], None] | None
 
 AHEAD = 3  # items in flight per worker
 DEATHS = 3  # of workers that one item may cause
-MOST_WORKERS = 1024
 GRACE = 1.0  # seconds that a process may continue after it is told to end
 MOMENT = 0.1  # seconds between two checks of whether there is time left
 DIED = (
@@ -302,29 +301,6 @@ def told(function: Callable[[Item], Result], version: str, item: Item) -> Result
             words = f"{type(error).__name__}: {error}"
             raise (InputError(str(error)) if isinstance(error, InputError) else MechanismError(words)) from None
         raise
-
-
-def make_executor(workers: int | None = None, cluster: str | None = None, threads: int = 1) -> Executor:
-    """The requested executor: local processes, a cluster, or otherwise this process, with threads for kernels.
-
-    >>> make_executor().describe()
-    'this process'
-    >>> make_executor(workers=0)
-    Traceback (most recent call last):
-    ...
-    dpassay.errors.InputError: workers must be a whole number from 1 to 1024, got 0
-    """
-    if workers is not None and cluster is not None:
-        raise InputError("give workers or a cluster, not both: a cluster has its own")
-    if cluster is not None:
-        from dpassay.compute.cluster import Cluster
-
-        return Cluster(cluster)
-    if workers is not None:
-        if isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
-            raise InputError(f"workers must be a whole number from 1 to {MOST_WORKERS}, got {workers}")
-        return Processes(workers)
-    return InProcess() if threads == 1 else Threads(threads)
 
 
 def cores() -> int:

@@ -109,4 +109,4 @@ def page(scan: Scan, command: str) -> str:
     """A self-contained page."""
     from dpassay.report.pages.page import scan_page
 
-    return scan_page(scan, summary(scan), command)
+    return scan_page(scan, summary(scan), found_words, command)

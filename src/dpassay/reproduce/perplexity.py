@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpassay.claims.judge import quick_check
 from dpassay.claims.registry import REGISTRY
-from dpassay.compute.executors import Executor, cores, make_executor
+from dpassay.compute.executors import Executor, cores
+from dpassay.compute.workers import make_executor
 from dpassay.errors import InputError
 from dpassay.reproduce.result import COLOURS, FigureResult, Partial, ReproductionOptions, label
 from dpassay.training.accountant import Account, least_noise

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpassay.compute.batching import bundled
 from dpassay.compute.devices import has_numba
-from dpassay.compute.executors import Executor, cores, make_executor
+from dpassay.compute.executors import Executor, cores
 from dpassay.compute.kernels.majority_vote import draws_of
+from dpassay.compute.workers import make_executor
 from dpassay.core.files import write_whole
 
 if TYPE_CHECKING:

@@ -77,7 +77,7 @@ def _failure(result: TraceResult, replay: str) -> str:
 
 
 def _rows(result: TraceResult) -> Iterator[tuple[str, str]]:
-    from dpassay.audit.inputs.candidate_pairs import shown
+    from dpassay.audit.inputs.checks import shown
     from dpassay.trace.findings.code import code_around
     from dpassay.trace.findings.rules import meaning
 

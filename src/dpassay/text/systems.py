@@ -221,7 +221,7 @@ def _attacked_rewriter(
 
 def _neighbouring(texts: list[str], neighbours: Neighbours) -> list[tuple[str, str]]:
     """Maximally different pairs of texts that a guarantee covers."""
-    from dpassay.audit.inputs.candidate_pairs import why_not_neighbours
+    from dpassay.audit.inputs.checks import why_not_neighbours
 
     some = list(dict.fromkeys(texts))[:MOST_COMPARED]
     pairs = (
@@ -260,7 +260,7 @@ def _farthest(subject: Any, texts: list[str]) -> tuple[str, str]:
 
 def _pair(texts: Sequence[str]) -> tuple[str, str]:
     """The first two texts that differ in one word."""
-    from dpassay.audit.inputs.candidate_pairs import why_not_neighbours
+    from dpassay.audit.inputs.checks import why_not_neighbours
 
     some = list(dict.fromkeys(texts))[:200]
     for i, first in enumerate(some):

@@ -1,4 +1,4 @@
-"""The pairs given to a trace: two different inputs, and neighbours if a relation is stated."""
+"""What a trace is asked: its inputs, which must differ, and be neighbours if a relation is stated."""
 
 from __future__ import annotations
 
@@ -6,12 +6,29 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
-from dpassay.audit.inputs.candidate_pairs import same, shown, why_not_neighbours
+from dpassay.audit.inputs.checks import same, shown, why_not_neighbours
 from dpassay.audit.inputs.data_sets import why_not_records
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
+from dpassay.values import dataclass
 
 MOST_INPUTS = 40  # up to this many, every pair is examined
+
+
+@dataclass(frozen=True, eq=False)
+class TraceQuestion:
+    """The question of a trace. `tried` is the number of hostile inputs to try, if not limited by the time they take."""
+
+    inputs: tuple[Any, ...]
+    pairs: tuple[tuple[Any, Any], ...]
+    epsilon: Any
+    delta: Any
+    seed: int
+    name: str
+    relation: Neighbours | None
+    hostile: bool
+    tried: int | None = None
+    seconds: float | None = None
 
 
 def check_different(inputs: Sequence[Any], pairs: Sequence[tuple[Any, Any]]) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.audit.inputs.candidate_pairs import same as same_input
+from dpassay.audit.inputs.checks import same as same_input
 from dpassay.audit.mechanisms.python_objects import returns_nothing
 from dpassay.core.guarantee import make_guarantee
 from dpassay.core.interval import Interval

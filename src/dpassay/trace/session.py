@@ -14,11 +14,10 @@ from dpassay.core.json import plain
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 from dpassay.trace.hostile import SHARE, WHOLE_ALPHA, quiet, with_hostile
-from dpassay.trace.relations import check_different, stated_relation
+from dpassay.trace.relations import TraceQuestion, check_different, stated_relation
 from dpassay.trace.result import TraceResult
 from dpassay.trace.runner import trace as trace_pairs
 from dpassay.trace.watch.tracer import Tracer
-from dpassay.values import dataclass
 
 
 def trace(
@@ -66,22 +65,6 @@ def trace(
 
         save_trace(result, Path(save), tracer, asked)
     return result
-
-
-@dataclass(frozen=True, eq=False)
-class TraceQuestion:
-    """The question of a trace. `tried` is the number of hostile inputs to try, if not limited by the time they take."""
-
-    inputs: tuple[Any, ...]
-    pairs: tuple[tuple[Any, Any], ...]
-    epsilon: Any
-    delta: Any
-    seed: int
-    name: str
-    relation: Neighbours | None
-    hostile: bool
-    tried: int | None = None
-    seconds: float | None = None
 
 
 def traced(tracer: Tracer, asked: TraceQuestion) -> TraceResult:

@@ -13,6 +13,7 @@ import pytest
 
 from dpassay.compute import cluster as clusters
 from dpassay.compute import executors
+from dpassay.compute.workers import MOST_WORKERS, make_executor
 from dpassay.errors import InputError, MechanismError
 from processes import LIMIT, started, wait_until
 
@@ -39,11 +40,9 @@ def workers(request: pytest.FixtureRequest) -> Iterator[executors.Executor]:
     kind = request.param
     made: executors.Executor
     if kind == "cluster":
-        made = executors.make_executor(cluster=request.getfixturevalue("cluster").scheduler_address)
+        made = make_executor(cluster=request.getfixturevalue("cluster").scheduler_address)
     else:
-        made = executors.make_executor(
-            workers=2 if kind == "processes" else None, threads=2 if kind == "threads" else 1
-        )
+        made = make_executor(workers=2 if kind == "processes" else None, threads=2 if kind == "threads" else 1)
     yield made
     made.close()
 
@@ -199,15 +198,15 @@ def test_a_cluster_without_workers_is_said_and_one_that_they_leave_not_waited_fo
 def test_without_dask_the_pip_line_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"pip install 'dpassay\[cluster\]'"):
-        executors.make_executor(cluster="tcp://127.0.0.1:1")
+        make_executor(cluster="tcp://127.0.0.1:1")
 
 
 def test_workers_and_a_cluster_exclude_each_other():
     with pytest.raises(InputError, match="not both"):
-        executors.make_executor(workers=2, cluster="tcp://127.0.0.1:1")
-    for odd in (0, True, executors.MOST_WORKERS + 1, 1.5):
+        make_executor(workers=2, cluster="tcp://127.0.0.1:1")
+    for odd in (0, True, MOST_WORKERS + 1, 1.5):
         with pytest.raises(InputError, match="workers must be a whole number"):
-            executors.make_executor(workers=odd)  # type: ignore[arg-type]
+            make_executor(workers=odd)  # type: ignore[arg-type]
 
 
 SCRIPT = """

@@ -8,7 +8,7 @@ import pytest
 
 import dpassay
 from dpassay import check
-from dpassay.audit.inputs.candidate_pairs import why_not_neighbours
+from dpassay.audit.inputs.checks import why_not_neighbours
 from dpassay.audit.inputs.data_sets import why_not_records
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError

@@ -107,16 +107,16 @@ def test_two_workers_write_what_one_process_writes(here, folder, texts, tmp_path
 
 
 def test_workers_are_told_which_model_it_is(here, folder, tmp_path, monkeypatch):
-    from dpassay.compute import executors as executor
+    from dpassay.compute import executors, workers
 
     asked = []
 
-    class Recorded(executor.Threads):
+    class Recorded(executors.Threads):
         def map(self, function, items):  # type: ignore[no-untyped-def]
             asked.append(function.args[0])
             return super().map(function, items)
 
-    monkeypatch.setattr(executor, "Processes", Recorded)
+    monkeypatch.setattr(workers, "Processes", Recorded)
     (tmp_path / "in.txt").write_bytes(b"a\n" * 600 + b"\xff\n")
     monkeypatch.chdir(folder.parent)
     options = ("--model", folder.name, "--in", tmp_path / "in.txt", "--mechanism", "l1", "--epsilon", "2")

@@ -14,7 +14,7 @@ from scipy import stats
 pytest.importorskip("torch", reason="classifiers need torch: pip install 'dpassay[text]'")
 pytest.importorskip("sacrebleu", reason="BLEU is computed by sacrebleu: pip install 'dpassay[text]'")
 
-from dpassay.compute.executors import make_executor
+from dpassay.compute.workers import make_executor
 from dpassay.errors import InputError, MechanismError
 from dpassay.report.utility import cells_of, notes_of
 from dpassay.text import metrics

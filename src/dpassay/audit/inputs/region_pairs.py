@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from dpassay.audit.inputs.candidate_pairs import MOST_PAIRS, InputPair, check_neighbours, same
+from dpassay.audit.inputs.checks import MOST_PAIRS, InputPair, check_neighbours, same
 from dpassay.audit.inputs.pipeline_neighbours import keeps_zero
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import middle

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpassay.audit.distinguishers.base import Distinguisher
-from dpassay.audit.inputs.candidate_pairs import InputPair, same, why_not_neighbours
+from dpassay.audit.inputs.checks import InputPair, same, why_not_neighbours
 from dpassay.audit.mechanisms.batches import twice_ranks
 from dpassay.audit.mechanisms.targets import draw
 from dpassay.audit.outputs.features import anomalies

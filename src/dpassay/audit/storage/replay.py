@@ -17,7 +17,7 @@ from dpassay.audit.distinguishers.base import Bits
 from dpassay.audit.distinguishers.boosted_tables import uses_float_bits
 from dpassay.audit.distinguishers.custom import CustomDistinguisher
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
-from dpassay.audit.inputs.candidate_pairs import check_inputs, check_neighbours, shown
+from dpassay.audit.inputs.checks import check_inputs, check_neighbours, shown
 from dpassay.audit.inputs.data_sets import why_not_records
 from dpassay.audit.mechanisms.batches import known_independent
 from dpassay.audit.mechanisms.seeding import seed_all

@@ -128,7 +128,7 @@ def rewrite(
     if check and python is None:
         raise InputError("--check is for a rewriter of your own, --python; for others see 'dpassay check --model'")
     order = order_of(model, python, mechanism, settings, (epsilon, true_epsilon, delta), device, cluster)
-    from dpassay.compute.executors import make_executor
+    from dpassay.compute.workers import make_executor
     from dpassay.core.files import write_whole
     from dpassay.text.rewriters.base import covering, released
     from dpassay.text.rewriters.base import statement as state

@@ -191,7 +191,8 @@ def _measure(
 
 def _executor(workers: int | None) -> Executor:
     """Processes, or this process if one is enough."""
-    from dpassay.compute.executors import cores, make_executor
+    from dpassay.compute.executors import cores
+    from dpassay.compute.workers import make_executor
 
     number = cores() if workers is None else workers
     return make_executor() if number == 1 else make_executor(number)

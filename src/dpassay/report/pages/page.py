@@ -8,7 +8,7 @@ import math
 import os
 import platform
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -105,13 +105,12 @@ def trace_page(result: TraceResult, command: str) -> str:
     return _page("trace.html", title, command, shown={**trace_shown(result), "headline": headline(result.verdict)})
 
 
-def scan_page(scan: "Scan", summary: str, command: str) -> str:
-    """The page of a scan: its mechanisms, and each finding with its fix."""
-    from dpassay.report.scan import found_words
+def scan_page(scan: "Scan", summary: str, words: Callable[[Any], str], command: str) -> str:
+    """The page of a scan: its mechanisms, what is known of each in a few `words`, and each finding with its fix."""
     from dpassay.scan.rules import RULES
 
     title = f"Scan of {scan.subject}"
-    return _page("scan.html", title, command, scan=scan, summary=summary, words=found_words, rules=RULES)
+    return _page("scan.html", title, command, scan=scan, summary=summary, words=words, rules=RULES)
 
 
 def gallery_page(verdicts: Sequence[tuple[Any, Verdict]], command: str) -> str:

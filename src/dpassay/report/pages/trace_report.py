@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpassay.audit.inputs.candidate_pairs import shown
+from dpassay.audit.inputs.checks import shown
 from dpassay.core.interval import Interval, outward
 from dpassay.trace.findings.code import code_around
 from dpassay.trace.findings.findings import Finding

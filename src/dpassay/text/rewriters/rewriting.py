@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from socket import gethostname
 
 from dpassay.audit.options import Progress
-from dpassay.compute.executors import make_executor
+from dpassay.compute.workers import make_executor
 from dpassay.errors import InputError
 from dpassay.text.rewriters.base import Rewriter, TextGuarantee, describe, released
 from dpassay.text.rewriters.catalogue import Specification

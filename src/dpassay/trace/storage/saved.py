@@ -25,10 +25,9 @@ from dpassay.core.records import read_record
 from dpassay.trace.findings.explaining import so_often
 from dpassay.trace.findings.findings import Finding
 from dpassay.trace.natural.counting import Count as Counted
-from dpassay.trace.relations import check_different, stated_relation
+from dpassay.trace.relations import TraceQuestion, check_different, stated_relation
 from dpassay.trace.replay.trials import MOST_LEFT_OUT, ReplayTrials
 from dpassay.trace.result import TraceResult
-from dpassay.trace.session import TraceQuestion
 from dpassay.trace.watch.tracer import Tracer
 
 MOST_ALPHA = 0.2

@@ -10,16 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpassay.audit.inputs.candidate_pairs import (
-    MOST_PAIRS,
-    check_inputs,
-    input_sets,
-    pairs_of,
-    plain,
-    same,
-    shown,
-    why_not_neighbours,
-)
+from dpassay.audit.inputs.candidate_pairs import input_sets, pairs_of, plain
+from dpassay.audit.inputs.checks import MOST_PAIRS, check_inputs, same, shown, why_not_neighbours
 from dpassay.audit.inputs.region_pairs import region_pairs
 from dpassay.audit.inputs.shrinking import size, smaller
 from dpassay.core.neighbours import Neighbours

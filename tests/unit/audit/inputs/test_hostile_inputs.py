@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpassay import audit
-from dpassay.audit.inputs.candidate_pairs import why_not_neighbours
+from dpassay.audit.inputs.checks import why_not_neighbours
 from dpassay.audit.inputs.hostile_inputs import hostile_inputs, hostile_pairs
 from dpassay.audit.options import AuditOptions
 from dpassay.audit.resolved import resolve

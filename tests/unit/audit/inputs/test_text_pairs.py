@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpassay import InputError, audit
-from dpassay.audit.inputs.candidate_pairs import MOST_PAIRS, why_not_neighbours
+from dpassay.audit.inputs.checks import MOST_PAIRS, why_not_neighbours
 from dpassay.audit.inputs.text_pairs import MOST_OF_VOCABULARY, ODD_WORDS, read_vocabulary, word_pairs
 from dpassay.core.neighbours import Neighbours
 from dpassay.testing.assertion import merged

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpassay.api import check
-from dpassay.audit.inputs.candidate_pairs import why_not_neighbours
+from dpassay.audit.inputs.checks import why_not_neighbours
 from dpassay.audit.inputs.region_pairs import region_pairs
 from dpassay.core.guarantee import RenyiDP
 from dpassay.core.neighbours import Neighbours
