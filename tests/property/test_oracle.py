@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,10 @@ TESTS = Path(__file__).parents[1]
 
 def test_it_imports_nothing_of_dpassay() -> None:
     code = "import sys, oracle, random_pipelines, mutations; print([m for m in sys.modules if m.startswith('dpassay')])"
-    run = subprocess.run([sys.executable, "-c", code], cwd=TESTS, capture_output=True, text=True, check=True)
+    path = os.pathsep.join([str(TESTS), str(TESTS / "support")])
+    run = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
+    )
     assert run.stdout.strip() == "[]"
 
 

@@ -71,7 +71,7 @@ def test_noise_from_a_key(monkeypatch):
 
 def test_noise_of_opendp(monkeypatch):
     name = "training noise of opendp"
-    check_noise(name, *noise_of_a_round("user", "opendp", 8, monkeypatch), off=1.1)  # it has fewer draws
+    check_noise(name, *noise_of_a_round("user", "opendp", 32, monkeypatch), off=1.1)  # it has fewer draws
 
 
 def participation_p_value(source):

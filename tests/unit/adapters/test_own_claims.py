@@ -19,7 +19,7 @@ from recorded import recorded
 
 MODULE = """
 import numpy as np
-from dpassay.adapters.base import Adapted
+from dpassay.adapters.base import ReadObject
 from dpassay.core.guarantee import PureDP, ZCDP
 
 def noisy(scale):

@@ -450,6 +450,7 @@ def test_the_plugin_imports_nothing_heavy_until_used() -> None:
         "dpassay.testing.assertion",
         "dpassay.testing.pytest_plugin",
         "dpassay.testing.trace_assertion",
+        "dpassay.values",
     }
 
 

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-CORE = ("aggregation", "comparison", "federated", "language_model", "randomness", "units")
+CORE = ("aggregation", "comparison", "federated", "networks.language_model", "randomness", "units")
 
 
 def test_the_core_of_training_imports_numpy_and_torch_alone():

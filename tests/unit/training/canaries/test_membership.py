@@ -14,7 +14,7 @@ from dpassay.text.models.training import EpochPlan as Steps
 from dpassay.text.rewriters.vectors.adept import SHARES
 from dpassay.text.rewriters.vectors.adept import train as autoencoder
 from dpassay.training.canaries.membership import TrainedSubject, apart, grouped, in_steps, membership, of_scores
-from dpassay.training.federated import EpochPlan
+from dpassay.training.federated import RoundPlan
 from dpassay.training.run import train
 from dpassay.training.settings import Latent, Settings
 from dpassay.training.units import gathered
@@ -24,7 +24,7 @@ SMALL = {"embedding": 16, "hidden": 16, "rate": 0.5}
 
 
 def settings(privacy, rounds, **more):
-    return Settings(privacy, plan=EpochPlan(rounds=rounds, batch=4, server_rate=0.02), **{**SMALL, **more})
+    return Settings(privacy, plan=RoundPlan(rounds=rounds, batch=4, server_rate=0.02), **{**SMALL, **more})
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from dpassay.text.rewriters.vectors.adept import load
 from dpassay.text.rewriters.vectors.adept import train as without_privacy
 from dpassay.text.rewriters.vectors.latent import adept
 from dpassay.training.aggregation import PerUnit
-from dpassay.training.federated import EpochPlan
+from dpassay.training.federated import RoundPlan
 from dpassay.training.networks.autoencoders import AutoencoderTraining, Coins
 from dpassay.training.run import SECRETS, train
 from dpassay.training.settings import Latent, Settings
@@ -37,7 +37,7 @@ SHAPE = Shape(len(ModelVocabulary(tuple(sorted(set(WORDS))))), latent=5, hidden=
 def settings(privacy="user", rounds=3, **more):
     noise = {} if "epsilon" in more else {"noise_multiplier": 1.2}
     small = {"embedding": 4, "hidden": 4, "rate": 0.3, "autoencoder": Latent(5)}
-    return Settings(privacy, plan=EpochPlan(rounds=rounds, batch=2), **{**small, **noise, **more})
+    return Settings(privacy, plan=RoundPlan(rounds=rounds, batch=2), **{**small, **noise, **more})
 
 
 @pytest.fixture
