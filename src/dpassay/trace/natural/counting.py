@@ -20,7 +20,8 @@ PILOT, FEW, MOST_COUNTED = 200, 12, 200_000
 LOOKS = 3  # times an event is chosen and counted; each look has its part of α
 CAREFUL = 0.005  # events are chosen by what they would show at this level: many are tried, and some do well by chance
 _ROOM = 1.3  # times the runs that would be enough if the rates were as in the pilot
-_PILOTS, _COUNTED = 0.3, 0.8  # of the time that is left: at most for choosing an event, and for counting it
+_PILOTS, _COUNTED = 0.3, 0.8  # of the time that is left: at most for runs to choose an event on, and for counting it
+_CHOICE = 0.2  # of the time that is left: at most for the choice itself
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ class Counting:
         self.made = 0  # runs of each input
         self.seconds, self.measured = 0.0, 0  # of a run, and of how many it was measured
         self.outputs: tuple[list[WholeReading], list[WholeReading]] = ([], [])
+        self.choosing = 0.0  # seconds for an output of each input, to choose an event
 
     def more(self, runs: int) -> tuple[list[WholeReading], list[WholeReading]] | None:
         """Further runs of both inputs; None if there is no time for all of them."""
@@ -173,18 +175,26 @@ class Counting:
         return PILOT if one * PILOT < 0.1 * left else FEW
 
     def _chosen(self) -> tuple[CountedEvent, int] | None:
-        """The event that shows most in the runs so far, and which input has it more often."""
-        best, most = None, (0.0, 0.0)
-        for event in candidates(*self.outputs, self.calls * self.delta, self.centres):
+        """The event that shows most in the latest runs, and which input has it more often.
+
+        After the first choice, of as many runs as leave most of the time to count the event.
+        """
+        start, best, most = self.budget.spent, None, (0.0, 0.0)
+        size = len(self.outputs[0])
+        if self.choosing:
+            size = min(size, max(PILOT, int(_CHOICE * self.budget.left / self.choosing)))
+        latest = self.outputs[0][-size:], self.outputs[1][-size:]
+        for event in candidates(*latest, self.calls * self.delta, self.centres):
             if self.budget.left < 0:
                 break
-            hits = [sum(map(event.test, one)) for one in self.outputs]
-            runs = len(self.outputs[0]), len(self.outputs[1])
+            hits = [sum(map(event.test, one)) for one in latest]
+            runs = len(latest[0]), len(latest[1])
             for first in (0, 1):
                 both = (hits[first], hits[1 - first]), (runs[first], runs[1 - first])
                 score = self._shown(*both, CAREFUL), self._shown(*both, 0.3)
                 if score > most:
                     best, most = (event, first), score
+        self.choosing = (self.budget.spent - start) / max(1, size)
         return best
 
     def _shown(self, hits: tuple[int, int], runs: tuple[int, int], alpha: float) -> float:
