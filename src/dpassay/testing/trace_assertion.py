@@ -24,11 +24,13 @@ def assert_trace(
     neighbours: Any = None,
     hostile: bool = True,
     seed: int | None = None,
+    time: str | float | None = None,
 ) -> TraceResult:
     """Trace code and raise an AssertionError that names the line if its claim is refuted; otherwise return the result.
 
     It takes what `dpassay.trace` takes, including hostile inputs. What these show is an AuditWarning, or a failure if
-    `neighbours` states that the claim covers them. A trace takes about 3 seconds of work if it is not decided sooner.
+    `neighbours` states that the claim covers them. A trace takes about 3 seconds of work, or `time` ("10s"), if it is not
+    decided sooner.
 
     >>> import numpy as np
     >>> def noisy(x, rng):
@@ -58,7 +60,7 @@ def assert_trace(
         raise InputError("state the claimed epsilon: assert_trace(..., epsilon=1)")
     if seed is None:
         seed = SEED if budget is None else budget.next_trace()
-    result = trace(f, **asked, hostile=hostile, seed=seed)
+    result = trace(f, **asked, hostile=hostile, seed=seed, time=time)
     if budget is not None:
         budget.traces.append((result.verdict.refuted, WHOLE_ALPHA if hostile else ALPHA))
     if result.verdict.refuted:
