@@ -29,8 +29,8 @@ def assert_trace(
     """Trace code and raise an AssertionError that names the line if its claim is refuted; otherwise return the result.
 
     It takes what `dpassay.trace` takes, including hostile inputs. What these show is an AuditWarning, or a failure if
-    `neighbours` states that the claim covers them. A trace takes about 3 seconds of work, or `time` ("10s"), if it is not
-    decided sooner.
+    `neighbours` states that the claim covers them. A trace takes about 3 seconds of work, or `time` ("10s"), if it
+    is not decided sooner.
 
     >>> import numpy as np
     >>> def noisy(x, rng):

@@ -147,3 +147,13 @@ def test_both(dp, dp_trace):
     run = pytester.runpytest(*PLAIN)
     run.assert_outcomes(passed=1, warnings=0)
     run.stdout.fnmatch_lines(["dp: 1 audit and 2 traces in 1 test, 0 refuted; * at most 0.0041 in all (seed 0)"])
+
+
+def test_more_time_makes_more_runs() -> None:
+    def right(x: float, rng: np.random.Generator) -> float:
+        return x + rng.laplace(scale=1)
+
+    short, long = (assert_trace(right, pairs=[(0.0, 1.0)], epsilon=1, hostile=False, time=time) for time in (0.3, "2s"))
+    assert short.runs < long.runs
+    with pytest.raises(InputError, match="soon"):
+        assert_trace(right, pairs=[(0.0, 1.0)], epsilon=1, time="soon")
