@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
+from inspect import isfunction
 from typing import Any
 
 import numpy as np
 
-from dpassay.adapters.confirming import RUNS, Confirmation, ConfirmingTrial, Numbers, by_runs
+from dpassay.adapters.confirming import RUNS, Confirmation, ConfirmingTrial, Numbers, as_text, by_runs
 from dpassay.claims.claim import Claim
 from dpassay.core.guarantee import ZCDP, Guarantee, make_guarantee, statement
 from dpassay.core.neighbours import Neighbours
@@ -90,9 +91,9 @@ class ReadObject:
                 answers = [reading.answer(x) for x in pair]
             except Exception as error:  # of the object's own code
                 said = in_one_line(type(error).__name__, str(error))[:120]
-                return Confirmation(False, f"On the inputs {shown(pair)[:80]} it raised {said}.")
+                return Confirmation(False, f"On the inputs {as_text(pair)[:80]} it raised {said}.")
             if far := reading.too_far(*answers):
-                return Confirmation(False, f"On the inputs {shown(pair)[:80]} {far}.")
+                return Confirmation(False, f"On the inputs {as_text(pair)[:80]} {far}.")
             trials += [ConfirmingTrial(x, answer, reading.finish) for x, answer in zip(pair, answers, strict=True)]
         made, rng = as_mechanism(self.mechanism), np.random.default_rng()
         run = reading.run or (lambda x: made.sample(x, 1, rng)[0])
@@ -197,6 +198,23 @@ def is_own(thing: Any, package: str) -> bool:
     (True, False)
     """
     return str(type(thing).__module__).partition(".")[0] == package
+
+
+def is_patched(thing: Any, package: str) -> bool:
+    """Whether a method of a library's object was replaced, in the object or in its class: it may do anything.
+
+    >>> class Half:
+    ...     def answer(self): return 0.5
+    >>> half = Half()
+    >>> is_patched(half, __name__), setattr(half, "answer", lambda: 1), is_patched(half, __name__)
+    (False, None, True)
+    """
+    own = [kind for kind in type(thing).__mro__ if str(kind.__module__).partition(".")[0] == package.partition(".")[0]]
+    held = getattr(thing, "__dict__", {})
+    if any(callable(held.get(name)) for kind in own for name, method in vars(kind).items() if isfunction(method)):
+        return True
+    methods = (method for kind in own for method in vars(kind).values() if isfunction(method))
+    return any(str(method.__module__).partition(".")[0] != package.partition(".")[0] for method in methods)
 
 
 def attributes(thing: Any, *names: str) -> list[Any]:

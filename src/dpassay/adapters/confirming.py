@@ -177,7 +177,16 @@ def _how_many(formula: Pipeline, runs: int, width: int) -> int:
 
 
 def _on(trial: ConfirmingTrial) -> str:
-    return f"On the input {escape_control_chars(repr(trial.given))[:60]}"
+    return f"On the input {as_text(trial.given)[:60]}"
+
+
+def as_text(value: Any) -> str:
+    r"""A value in one line.
+
+    >>> as_text(np.eye(2)), as_text("a\nb")
+    ('array([[1., 0.], [0., 1.]])', "'a\\nb'")
+    """
+    return escape_control_chars(" ".join(repr(value).split()))
 
 
 def _is_additive(formula: Pipeline) -> bool:
@@ -224,9 +233,9 @@ def _observed(
             try:
                 rows.append(np.asarray(numbers(output), dtype=float).ravel())
             except (TypeError, ValueError, LookupError):
-                return f"the object put out {escape_control_chars(repr(output))[:60]}, which the formula cannot."
+                return f"the object put out {as_text(output)[:60]}, which the formula cannot."
             if not np.isfinite(rows[-1]).all() or rows[-1].shape != rows[0].shape:
-                return f"the object put out {escape_control_chars(repr(output))[:60]}, which the formula cannot."
+                return f"the object put out {as_text(output)[:60]}, which the formula cannot."
     return np.stack(rows)
 
 

@@ -15,14 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.adapters.base import FormulaReading, ReadObject, attributes, is_own, shown
+from dpassay.adapters.base import FormulaReading, ReadObject, attributes, is_own, is_patched, shown
 from dpassay.adapters.confirming import MANY, Confirmation, ConfirmingTrial, Numbers, by_runs
 from dpassay.core.guarantee import make_guarantee
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 from dpassay.evidence.verdict import Verdict
 
+PACKAGE = "diffprivlib"
 WHOLE = ("Geometric", "GeometricTruncated", "GeometricFolded", "GaussianDiscrete")
+
+
+SEEDED = "The noise comes from a RandomState of numpy: whoever knows its seed knows the noise."
 
 
 def read(thing: Any) -> ReadObject | None:
@@ -35,7 +39,11 @@ def read(thing: Any) -> ReadObject | None:
     kind = type(thing).__name__
     epsilon, delta, randomise = attributes(thing, "epsilon", "delta", "randomise")
     pairs, chooses = _pairs(thing, kind), hasattr(thing, "utility")
-    pipeline = _formula(thing, kind, shown(epsilon), shown(delta)) if is_own(thing, "diffprivlib") else None
+    known = is_own(thing, PACKAGE) and not is_patched(thing, PACKAGE)
+    pipeline = _formula(thing, kind, shown(epsilon), shown(delta)) if known else None
+    confirm = partial(_chosen, thing, pipeline) if chooses and pipeline is not None else None
+    if pipeline is not None and isinstance(seed := getattr(thing, "random_state", None), int | np.integer):
+        confirm = partial(_seeded, int(seed))
     return ReadObject(
         f"diffprivlib's {kind}",
         make_guarantee(shown(epsilon), shown(delta)),
@@ -45,8 +53,14 @@ def read(thing: Any) -> ReadObject | None:
         None if chooses else lambda x: randomise(x),
         pairs,
         reading=_reading(thing, kind),
-        confirm=partial(_chosen, thing, pipeline) if chooses and pipeline is not None else None,
+        confirm=confirm,
+        caveats=(SEEDED,) if type(getattr(thing, "_rng", None)).__name__ == "RandomState" else (),
     )
+
+
+def _seeded(seed: int, _: Verdict) -> Confirmation:
+    said = f"Its random_state={seed} is a fixed seed: each new process draws the same random numbers again."
+    return Confirmation(False, said)
 
 
 def _reading(thing: Any, kind: str) -> FormulaReading:

@@ -26,6 +26,7 @@ from dpassay.values import dataclass
 NEAR = 1e-3  # difference of log-probabilities that is due to single precision
 STEPS = 256  # of generation that are tried at most
 ROWS = 4  # texts generated at once
+MOST_LOGITS = 100_000  # of a step of processors: texts times tokens
 PROMPTS = 12  # of a model whose logits are not clamped
 
 
@@ -116,12 +117,13 @@ def confirm_processors(processors: Any, formula: Formula, tokens: int) -> Confir
     """What a list of processors shows of a formula: it is applied to texts that grow by one token per step."""
     import torch
 
-    found = None
+    found, rng, rows = None, np.random.default_rng(0), _rows(tokens)
     try:
         with torch.no_grad():
             for length in range(1, 17):
-                begun = torch.zeros((ROWS, length), dtype=torch.long)
-                logits = _beyond(formula.limits, tokens, length, ROWS)
+                begun = torch.as_tensor(rng.integers(tokens, size=(rows, length)))
+                begun[:, -1] = (torch.arange(rows) + rows * (length - 1)) % tokens
+                logits = _beyond(formula.limits, tokens, length, rows)
                 scores = logits.clone()
                 for processor in processors[_last_clamp(processors) :]:
                     scores = processor(begun, scores)
@@ -132,6 +134,11 @@ def confirm_processors(processors: Any, formula: Formula, tokens: int) -> Confir
     return Confirmation(found is None, found or "The scores of 16 steps agree with this formula.")
 
 
+def _rows(tokens: int) -> int:
+    """How many texts are tried at once: if they are few, one with each token at its end."""
+    return max(ROWS, min(tokens, MOST_LOGITS // tokens))
+
+
 def _by_steps(call: Any, formula: Formula) -> Confirmation:
     """Compare the scores of every step, which starts from logits beyond the limits."""
     seen: list[Any] = []
@@ -140,9 +147,10 @@ def _by_steps(call: Any, formula: Formula) -> Confirmation:
         seen.append(_beyond(formula.limits, scores.shape[-1], len(seen), len(scores)).to(scores))
         return seen[-1].clone()
 
-    drawn = _generated(call, replaced, min(formula.tokens, STEPS))
-    if len(drawn.sequences) != ROWS:
-        return Confirmation(False, f"For {ROWS} prompts generate returned {len(drawn.sequences)} texts.")
+    prompts = _prompts(call, _rows(_vocabulary(call)))
+    drawn = _generated(call, replaced, min(formula.tokens, STEPS), prompts)
+    if len(drawn.sequences) != len(prompts):
+        return Confirmation(False, f"For {len(prompts)} prompts generate returned {len(drawn.sequences)} texts.")
     if len(drawn.scores) > formula.tokens:
         return Confirmation(False, f"It drew {len(drawn.scores)} tokens where the formula has {formula.tokens}.")
     for step, (scores, logits) in enumerate(zip(drawn.scores, seen, strict=True), start=1):
@@ -218,6 +226,14 @@ def _vocabulary(call: Any) -> int:
     return int(call.func.__self__.config.get_text_config().vocab_size)
 
 
+def _prompts(call: Any, rows: int) -> Any:
+    """Prompts of two tokens, each of which ends in another one."""
+    import torch
+
+    ends = torch.arange(1, rows + 1, device=call.func.__self__.device)
+    return torch.stack([ends.flip(0), ends], dim=1) % _vocabulary(call)
+
+
 def _generated(call: Any, replaced: Callable[[Any], Any] | None, steps: int, prompts: Any = None) -> Any:
     """A real call with its scores; `replaced` changes the logits before they are clamped."""
     import torch
@@ -228,10 +244,8 @@ def _generated(call: Any, replaced: Callable[[Any], Any] | None, steps: int, pro
             assert replaced is not None
             return replaced(scores)
 
-    model = call.func.__self__
     if prompts is None:
-        prompts = torch.arange(1, 2 * ROWS + 1, device=model.device).reshape(ROWS, 2)
-        prompts %= _vocabulary(call)
+        prompts = _prompts(call, ROWS)
     processors = list(call.keywords.get("logits_processor") or [])
     if replaced is not None:
         processors.insert(_last_clamp(processors), Replace())

@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -48,8 +49,18 @@ def read(thing: Any) -> ReadObject | None:
         if names[0] not in FLAT:
             raise InputError(f"dpassay knows no formula for Opacus' {names[0]}: check its engine or its accountant")
         norm = attributes(thing, "max_grad_norm")[0]
-        return _claim(_accountant_of(thing), names[0], norm, partial(_confirmed, thing, norm))
+        made = _claim(_accountant_of(thing), names[0], norm, partial(_confirmed, thing, norm))
+        return replace(made, caveats=(*made.caveats, *_seeded(thing)))
     return None
+
+
+def _seeded(optimizer: Any) -> tuple[str, ...]:
+    """What is said of noise that comes from a generator of the user's: even one without a seed has always the same."""
+    seed = getattr(getattr(optimizer, "generator", None), "initial_seed", lambda: None)()
+    if seed is None:
+        return ()
+    said = f"The noise comes from a generator that began with the seed {seed}: whoever knows that seed knows the noise."
+    return (said,)
 
 
 def step(model: Any, optimizer: Any, loss: Callable[..., Any], batch: tuple[Any, Any]) -> ReadObject:
@@ -79,6 +90,7 @@ def step(model: Any, optimizer: Any, loss: Callable[..., Any], batch: tuple[Any,
         pipeline=f"query(l2, {shown(norm)}) | gaussian({shown(noise)}*{shown(norm)})" if flat else None,
         dim=sum(parameter.numel() for parameter in optimizer.params) if flat else None,
         neighbours=Neighbours("add-remove-record"),
+        caveats=_seeded(optimizer),
         mechanism=lambda x: _noisy_gradient(model, optimizer, loss, x),
         pairs=tuple((batch, _without(batch, at)) for at in range(min(4, len(inputs)))),
         epsilon_at=lambda delta: PrivacyLoss.of_shifts(Gaussian(noise), [(number(1), 1)]).epsilon(delta).upper,

@@ -9,7 +9,7 @@ import math
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from dpassay.adapters.base import FormulaReading, ReadObject, attributes, is_own, shown
+from dpassay.adapters.base import FormulaReading, ReadObject, attributes, is_own, is_patched, shown
 from dpassay.adapters.confirming import MANY
 from dpassay.core.guarantee import PureDP
 from dpassay.core.neighbours import Neighbours
@@ -32,7 +32,7 @@ def read(thing: Any) -> ReadObject | None:
     return ReadObject(
         name,
         PureDP(shown(epsilon)),
-        _formula(thing, shown(epsilon)) if is_own(thing, "pure_ldp") else None,
+        _formula(thing, shown(epsilon)) if is_own(thing, "pure_ldp") and not is_patched(thing, "pure_ldp") else None,
         neighbours=Neighbours("any"),
         mechanism=lambda x: privatise(x),
         pairs=_pairs(thing),

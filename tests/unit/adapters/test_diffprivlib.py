@@ -238,6 +238,44 @@ def test_a_patched_object_is_refuted_by_its_runs() -> None:
     assert dpassay.check(made, runs=4_000).refuted
 
 
+def laplace(self: Any, x: float) -> float:
+    return float(x + RNG.laplace())
+
+
+laplace.__module__ = MODULE
+
+
+def own(**attributes: Any) -> Any:
+    """A mechanism whose class has a method of its own, as the library's have."""
+    parts = {"epsilon": 1.0, "delta": 0.0, "sensitivity": 1.0, "random_state": None, **attributes}
+    made = recorded(MODULE, "DPMechanism Laplace", **parts)
+    type(made).randomise = laplace
+    return made
+
+
+def test_a_replaced_method_has_no_formula_and_is_run() -> None:
+    """Raw for one answer in a thousand, and for all but two inputs: too rare, and too far away, for a confirmation."""
+    assert dpassay.check(own()).proven
+    rare = own(randomise=lambda x: x if RNG.random() < 1e-3 else x + RNG.laplace())
+    far = own(randomise=lambda x: x + RNG.laplace() if x in (0, 1) else x)
+    for one in (rare, far):
+        assert adapted(one).pipeline is None  # type: ignore[union-attr]
+    assert dpassay.check(own(randomise=lambda x: x), runs=4_000).refuted
+    in_class = own()
+    type(in_class).randomise = lambda self, x: x
+    assert dpassay.check(in_class, runs=4_000).refuted
+
+
+def test_a_fixed_seed_is_not_proven() -> None:
+    verdict = dpassay.check(own(random_state=7))
+    assert verdict.open
+    assert "Its random_state=7 is a fixed seed" in verdict.reason
+    assert dpassay.check(own(random_state=np.int64(7))).open
+    verdict = dpassay.check(own(_rng=np.random.RandomState()))
+    assert verdict.proven
+    assert any("whoever knows its seed knows the noise" in warning for warning in verdict.warnings)
+
+
 def test_a_patched_choice_is_judged_by_what_it_chooses() -> None:
     parts = {"epsilon": 0.9, "sensitivity": 2.0, "utility": [1, 2], "monotonic": False, "measure": None}
     best = mechanism("Exponential", **parts, randomise=lambda: 1)

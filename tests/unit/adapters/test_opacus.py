@@ -197,6 +197,13 @@ def loud(optimizer: Any) -> None:
         parameter.summed_grad = parameter.grad_sample.sum(dim=0)
 
 
+def test_the_seed_of_a_generator_is_a_line_of_the_verdict() -> None:
+    _, optimizer = trained(norm=1.0, noise_generator=torch.Generator().manual_seed(42))
+    verdict = dpassay.check(optimizer, delta=1e-5)
+    assert any("began with the seed 42" in warning for warning in verdict.warnings)
+    assert not any("seed" in warning for warning in dpassay.check(trained(norm=1.0)[1], delta=1e-5).warnings)
+
+
 def test_an_optimizer_that_does_not_do_what_it_recorded_is_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     _, optimizer = trained(norm=2.0)
     right = dpassay.check(optimizer, delta=1e-5)
