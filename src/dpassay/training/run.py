@@ -144,7 +144,8 @@ def train(
     the words of the corpus are used only where nothing is guaranteed: without privacy, or with the setting
     `vocabulary_from_corpus`.
     Ctrl-C stops after the current round, and `resume` continues to the same weights. An unfinished run may be continued
-    to fewer or more rounds, with the noise that it began with.
+    to fewer or more rounds, with the noise that it began with. A finished one is refused: its folder has nothing from
+    which to see that the corpus is the same.
     """
     place, begun = Path(folder), time.monotonic()
     settings, deviation = _other_rounds(place, settings) if resume else (settings, None)
@@ -168,7 +169,7 @@ def train(
         if settings.canaries:
             learnt = sentence_scores(trainable.network, trainable.numbers(planted)) if planted else engine.scores
             write_scores(CanaryScores(learnt, settings.included), place / CANARY_FILE)
-    elif not stated_as_finished(place):  # it was interrupted after the key was deleted
+    else:  # it was interrupted after the key was deleted
         _finish(run, about, place)
     stated = _terms(run, about, place).as_data()
     reached = secrets.get("perplexity"), run.measured()
@@ -256,9 +257,9 @@ def _save(run: TrainingRun, engine: Any, about: Trained, place: Path) -> None:
     state = engine.state() if 0 < about.done < run.settings.plan.rounds else {}
     stated = _terms(run, about, place).as_data()
     write_folder(place, run.trainable.described(about, stated), run.trainable.arrays() | state)
-    write_statement(place, stated)
     if stated["finished"]:
         run.trainable.finish(place)
+    write_statement(place, stated)
 
 
 def _terms(run: TrainingRun, about: Trained, place: Path) -> Terms:
@@ -358,13 +359,13 @@ def _other_rounds(place: Path, settings: Settings) -> tuple[Settings, float | No
     planned, asked = plan.get("rounds") if isinstance(plan, dict) else None, settings.plan.rounds
     if not isinstance(planned, int):
         raise InputError(f"{place / MODEL} is damaged: it does not say how many rounds were planned; train again")
+    if about.done >= planned and (planned != asked or stated_as_finished(place)):
+        raise InputError(
+            f"{place} is finished, with {planned:,} rounds. Its checkpoint was deleted, which says of which corpus it "
+            "is and has what more rounds need, so nothing can be continued: train into another folder"
+        )
     if planned == asked:
         return settings, about.deviation
-    if about.done >= planned:
-        raise InputError(
-            f"{place} is finished, with {planned:,} rounds, and what a longer run needs was deleted: train into "
-            "another folder"
-        )
     rounds = max(asked, about.done)
     return replace(settings, plan=replace(settings.plan, rounds=rounds)), about.deviation
 

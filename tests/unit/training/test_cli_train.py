@@ -57,11 +57,16 @@ def test_machine_readable_output_and_a_resumed_run(here, tmp_path, monkeypatch):
     assert json.loads(out)["rounds"] == {"done": 2, "planned": 2}
     assert json.loads(out)["guarantee"] is None
     assert json.loads(out)["otherwise"]["epsilon"]["upper"] > 0
-    code, out, _ = here(*given[:-1], "--resume")
+    for other in ((), ("--corpus", "bookings:60"), ("--seed", 3)):
+        code, out, err = here(*given, "--resume", *other)
+        assert (code, out, "is finished, with 2 rounds" in err) == (2, "", True)
+
+
+def test_what_a_known_seed_guarantees_is_printed(here, tmp_path):
+    code, out, _ = here(*QUICK, "--noise-multiplier", 1, "--noise-source", "torch", "--out", tmp_path / "m")
+    assert code == 0
     assert "guarantee: none: noise from a known seed" in out
     assert "epsilon" not in out
-    code, _, err = here(*given, "--resume", "--rate", 0.3)
-    assert (code, "differs in rate" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

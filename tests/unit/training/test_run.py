@@ -156,8 +156,7 @@ def test_a_run_that_has_done_enough_is_finished(tmp_path):
     verdict = check(pipeline, epsilon=9, delta=1e-5, neighbours="add-remove-record", dim=1)
     assert guarantee["epsilon"]["upper"] == guarantee["when_finished"]["upper"] == verdict.epsilon.upper
     assert "planned for 6 rounds and ended after 3" in (tmp_path / "m" / "statement.md").read_text()
-    again = train(SAID, tmp_path / "m", settings(rounds=3), vocabulary=known_words(), resume=True)
-    assert again.statement == found.statement
+    assert json.loads((tmp_path / "m" / "statement.json").read_text()) == found.statement
     assert not (tmp_path / "m" / SECRETS).exists()
     assert not any(":" in name for name in weights(tmp_path / "m"))
 
@@ -187,8 +186,8 @@ def test_a_key_and_a_finished_statement_are_never_there_together(tmp_path, monke
         with pytest.raises(SystemExit):
             train(SAID, tmp_path / name, chosen, vocabulary=known_words())
         killed_at = 0
-        found = train(SAID, tmp_path / name, chosen, vocabulary=known_words(), resume=True)
-        assert found.statement["finished"]
+        if not stated_as_finished(tmp_path / name):
+            assert train(SAID, tmp_path / name, chosen, vocabulary=known_words(), resume=True).statement["finished"]
         assert stated_as_finished(tmp_path / name)
         assert not (tmp_path / name / SECRETS).exists()
         assert (True, True) not in seen
@@ -209,13 +208,28 @@ def test_a_folder_that_is_not_empty_is_left_alone(tmp_path):
         train(SAID, tmp_path, settings(), vocabulary=known_words())
 
 
-def test_a_finished_model_can_be_opened_and_resumed_to_nothing(tmp_path):
+def test_a_finished_model_can_be_opened(tmp_path):
     found = train(SAID, tmp_path / "m", settings(rounds=2), vocabulary=known_words())
     network, words, about = opened(tmp_path / "m")
     assert about.done == 2
     assert set(words.words) == set(known_words())
     assert all((a == b).all() for a, b in zip(network.parameters(), found.network.parameters(), strict=True))
-    assert train(SAID, tmp_path / "m", settings(rounds=2), vocabulary=known_words(), resume=True).statement["finished"]
+
+
+@pytest.mark.parametrize("change", [{}, {"said": SAID[:-20]}, {"words": ["rome"]}, {"chosen": {"seed": 3}}])
+@pytest.mark.parametrize("privacy", ["user", "none"])
+def test_a_finished_model_is_not_resumed_since_nothing_says_of_which_corpus_it_is(tmp_path, privacy, change):
+    train(SAID, tmp_path / "m", settings(privacy, rounds=1), vocabulary=known_words())
+    before = {path.name: path.read_bytes() for path in (tmp_path / "m").iterdir()}
+    with pytest.raises(InputError, match=r"is finished, with 1 rounds\. Its checkpoint was deleted"):
+        train(
+            change.get("said", SAID),
+            tmp_path / "m",
+            settings(privacy, rounds=1, **change.get("chosen", {})),
+            vocabulary=change.get("words", known_words()),
+            resume=True,
+        )
+    assert before == {path.name: path.read_bytes() for path in (tmp_path / "m").iterdir()}
 
 
 PRIVATE = [*SAID, Utterance("call kowalczyk about code 7391", user="kowalczyk")]

@@ -43,7 +43,10 @@ __all__ = ["Rewriter", "TextGuarantee", "as_mechanism", "checked", "covering", "
 
 # Caveats. All but the first are named by the rewriters to which they apply.
 REPEATED = "each further rewriting of the same text spends its epsilon and delta again"
-WEIGHTS = "the model's weights and words are not covered: it was trained without privacy on the texts of its corpus"
+WEIGHTS = (
+    "the model's weights and words, and all else in its folder, are not covered: it was trained without privacy on the "
+    "texts of its corpus"
+)
 NAMED = "the names of labels and attributes, which the model's folder lists, are not covered"
 PRETRAINED = "what the model's weights reveal of the texts that it was trained on is not covered"
 ELSEWHERE = "texts of the same author that are rewritten elsewhere spend their epsilon and delta again"

@@ -28,8 +28,9 @@ PROBES = (
 )
 COPIES = 4
 CALLS = 16  # at least, that look for any randomness at all
-SECONDS = 2.0  # after which calls that show nothing end
-UNLIKELY = 1e-6
+LOOKS = (2, CALLS, 128, 1024)  # calls, after which it is decided whether they are enough
+SECONDS = 1.0  # after which calls that show nothing end
+UNLIKELY = 1e-6  # at most the probability of a doubt about independent calls, all looks together
 
 WHY_NOT = (
     "ADePT as published is not as private as claimed: it clips in l2 but its Laplace noise must hide l1 distances, "
@@ -90,49 +91,38 @@ def rewritten(order: Order, lines: list[str]) -> list[str]:
 def with_randomness_seen(order: Order, rewriter: Rewriter, guarantee: TextGuarantee) -> TextGuarantee:
     """What somebody's own rewriter declares, with what two runs show of its randomness.
 
-    Where two processes write exactly the same, or nothing is random, calls go on until chance is no explanation: the
+    Where two processes write exactly the same, calls go on, and grow longer, until chance is no explanation: the
     guarantee then has a doubt. Where that takes longer than `SECONDS`, it says what was seen. The rewriter must be new:
     what it writes first here is compared with what it writes first in another process. One whose calls are independent,
-    and for which a text's place among the others does not matter, is doubted with a probability of at most 2e-6.
+    and for which a text's place among the others does not matter, is doubted with a probability of at most `UNLIKELY`.
     """
     texts = [text for text in PROBES for _ in range(COPIES)]
     here: list[list[str]] = []
-    until = time.monotonic() + SECONDS
-    for calls in (2, 16, 128, 1024):
-        here += [released(rewriter, texts, order.rewriter) for _ in range(calls - len(here))]
-        with closing(make_executor(1)) as other:  # a new process, which begins as this one did
-            there = list(other.map(partial(rewritten, order), [texts] * calls))
-        if here != there:
-            return guarantee
-        if likeliest(here) <= UNLIKELY:
-            return replace(
-                guarantee, doubt="its randomness comes from a fixed seed: another run wrote exactly the same"
-            )
-        usual = here[0][::COPIES]
-        if all(run == [text for text in usual for _ in range(COPIES)] for run in here):
-            return _without_randomness(order, rewriter, guarantee, (usual, 2 * calls))
-        if time.monotonic() > until and calls >= CALLS:
-            break
+    calls, until = 0, time.monotonic() + SECONDS
+    with closing(make_executor(1)) as other:  # a new process, which begins as this one did
+        for target in LOOKS:
+            batches = [texts] * (target - calls - 1) + [texts * max(1, target // COPIES)]
+            calls, written = target, [released(rewriter, batch, order.rewriter) for batch in batches]
+            here += written
+            if written != list(other.map(partial(rewritten, order), batches)):
+                return guarantee
+            if likeliest(here) <= UNLIKELY / len(LOOKS):
+                return replace(
+                    guarantee, doubt="its randomness comes from a fixed seed: another run wrote exactly the same"
+                )
+            usual = here[0][::COPIES]
+            constant = all(run == [t for t in usual for _ in range(COPIES)] * (len(run) // len(texts)) for run in here)
+            if constant and chance_of_no_randomness(guarantee, len(set(usual)), 2 * calls) <= UNLIKELY / len(LOOKS):
+                seen = (
+                    f"no randomness was seen: each of {len(PROBES)} texts was rewritten in the same way in "
+                    f"{2 * calls:,} calls, which at the declared epsilon has a probability below {UNLIKELY:g}"
+                )
+                return replace(guarantee, doubt=seen)
+            if time.monotonic() > until and calls >= CALLS:
+                break
+    if constant:
+        return _noting(guarantee, f"no randomness was seen in {CALLS} calls and more")
     return _noting(guarantee, "two runs wrote exactly the same, as with a fixed seed")
-
-
-def _without_randomness(
-    order: Order, rewriter: Rewriter, guarantee: TextGuarantee, known: tuple[list[str], int]
-) -> TextGuarantee:
-    """The same for a rewriter that has written each probe in one way, given those ways and in how many calls."""
-    usual, calls = known
-    until = time.monotonic() + SECONDS
-    while chance_of_no_randomness(guarantee, len(set(usual)), calls) > UNLIKELY:
-        if calls >= CALLS and time.monotonic() > until:
-            return _noting(guarantee, f"no randomness was seen in {CALLS} calls and more")
-        if released(rewriter, PROBES, order.rewriter) != usual:
-            return guarantee
-        calls += 1
-    seen = (
-        f"no randomness was seen: each of {len(PROBES)} texts was rewritten in the same way in {calls:,} calls, which "
-        f"at the declared epsilon has a probability below {UNLIKELY:g}"
-    )
-    return replace(guarantee, doubt=seen)
 
 
 def _noting(guarantee: TextGuarantee, seen: str) -> TextGuarantee:

@@ -159,6 +159,8 @@ def test_a_declared_epsilon_is_said_to_be_declared(here):
         ("Capitals", 0.1, "none: no randomness was seen"),
         ("BitEachCall", 2, "none: its randomness comes from a fixed seed"),
         ("BitOfModule", 2, "none: its randomness comes from a fixed seed"),
+        ("BitEachCall", 7, "none: its randomness comes from a fixed seed"),  # one lie in 1,100: long calls show them
+        ("BitOfModule", 7, "none: its randomness comes from a fixed seed"),
         ("BitOfText", 2, "none: no randomness was seen"),
         ("BitCapitals", 2, "none: no randomness was seen"),
     ],
@@ -175,8 +177,9 @@ def test_what_chance_could_explain_is_said_and_not_doubted(here):
     code, _, err = here("BitCapitals", "--epsilon", 12, "--out", "out.txt")
     said = "epsilon 12 (declared by own_words:BitCapitals, not checked) for any two texts (local DP); no randomness"
     assert (code, f"guarantee: {said} was seen in 16 calls and more\n" in err) == (0, True)
-    code, _, err = here("Bit", "--epsilon", 2)
-    assert (code, "randomness" in err.split("guarantee: ")[1]) == (0, False)
+    for epsilon in (2, 7):
+        code, _, err = here("Bit", "--epsilon", epsilon)
+        assert (code, "randomness" in err.split("guarantee: ")[1]) == (0, False)
 
 
 def test_every_command_says_that_an_epsilon_is_declared(here):

@@ -14,6 +14,7 @@ from dpassay.training.federated import RoundPlan
 from dpassay.training.networks.causal import Adapter, Causal
 from dpassay.training.run import opened, train
 from dpassay.training.settings import Settings
+from dpassay.training.statement import JSON_FILE
 
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
@@ -151,8 +152,9 @@ def test_a_round_is_the_same_however_many_cells_fit_into_memory(base, tmp_path):
         for other in weights[1:]:
             torch.testing.assert_close(tensor, other[name], rtol=1e-3, atol=1e-5)
     assert len({str(one.statement["guarantee"]) for one in found}) == 1
+    (tmp_path / "1" / JSON_FILE).unlink()  # as if it had been killed after the key was deleted
     again = train(SAID, tmp_path / "1", settings(base, at_once=7, plan=RoundPlan(rounds=2, batch=2)), resume=True)
-    assert again.about.done == 2
+    assert (again.about.done, again.statement["finished"]) == (2, True)
 
 
 def test_an_adapter_trains_small_matrices_and_leaves_the_base_model(base, tmp_path):

@@ -1,5 +1,7 @@
 """ADePT's autoencoder in a folder: training, saving, loading, and further training."""
 
+import hashlib
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
@@ -49,6 +51,7 @@ class Learnt(About):
     steps: int = Field(ge=0, description="taken so far, of those planned")
     plan: dict[str, int | float]
     texts: int | None = Field(None, ge=1, description="how many it was trained on; private if it was with privacy")
+    corpus: str = Field("", description="a digest of what it was trained on without privacy, for resuming")
     loss: float | None = None
     token_accuracy: float | None = Field(None, description="on held-out texts, without noise")
     training: PrivateTraining | None = Field(None, description="if it was trained with privacy")
@@ -139,6 +142,8 @@ def train(
     recipe = TrainingRecipe.at(plan.for_epsilon)
     latent, hidden = recipe.latent if latent is None else latent, recipe.hidden if hidden is None else hidden
     asked = _asked(words, len(texts), plan, {"latent": latent, "hidden": hidden, "embedding": embedding, "clip": clip})
+    said = json.dumps([list(texts), list(held_out), list(labels) if recipe.told else []])
+    asked = asked.model_copy(update={"corpus": hashlib.sha256(said.encode()).hexdigest()})
     about, arrays, finished = _begun(place, asked) if resume else _fresh(place, asked, plan.seed)
     if about.steps < plan.steps:
         learner = Learner(_network(about, arrays, place, device), words, texts, held_out, plan, labels)
@@ -202,6 +207,10 @@ def _begun(place: Path, asked: Learnt) -> tuple[Learnt, Arrays, bool]:
     reached = {"steps", "loss", "token_accuracy", "sha256"}
     changed = [n for n in Learnt.model_fields if n not in reached | {"plan"} and getattr(about, n) != getattr(asked, n)]
     changed += [n for n in asked.plan if n != "steps" and about.plan.get(n, 0.0) != asked.plan[n]]
+    if changed == ["corpus"]:
+        raise InputError(
+            f"{place} was trained on another corpus. Give the same corpus again, or train into another folder."
+        )
     if changed:
         raise InputError(
             f"{place} was trained with other settings: it differs in {', '.join(changed)}. "

@@ -106,6 +106,11 @@ def test_another_run_is_not_gone_on_with(tmp_path):
         train(TEXTS, [], tmp_path / "m", EpochPlan(6, 5, 0.01), **TINY, resume=True)
     with pytest.raises(InputError, match="differs in words"):
         train([*TEXTS[:-1], "paris"], [], tmp_path / "m", PLAN, **TINY, resume=True)
+    with pytest.raises(InputError, match="was trained on another corpus"):  # of the same words
+        train(TEXTS[::-1], [], tmp_path / "m", PLAN, **TINY, resume=True)
+    with pytest.raises(InputError, match="was trained on another corpus"):
+        train(TEXTS, ["fly to rome"], tmp_path / "m", PLAN, **TINY, resume=True)
+    assert train(TEXTS, [], tmp_path / "m", PLAN, **TINY, labels=["a"] * 6, resume=True).about.steps == 6  # not used
     with pytest.raises(InputError, match="already exists"):
         train(TEXTS, [], tmp_path / "m", PLAN, **TINY)
     with pytest.raises(InputError, match="cannot be read"):
@@ -300,3 +305,5 @@ def test_a_run_with_labels_resumes_to_the_same_weights(tmp_path):
     assert "teller:weight" in weights(tmp_path / "cut")
     resumed = train(TEXTS, [], tmp_path / "cut", plan, labels=labels, resume=True, **TINY)
     assert resumed.about.sha256 == whole.about.sha256
+    with pytest.raises(InputError, match="was trained on another corpus"):
+        train(TEXTS, [], tmp_path / "cut", plan, labels=labels[::-1], resume=True, **TINY)
