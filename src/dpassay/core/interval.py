@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Callable
 from dataclasses import field
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from numbers import Real
 from typing import Any
 
@@ -98,3 +98,14 @@ def outward(value: float, direction: int, significant: int = 10) -> str:
     if -6 <= rounded.adjusted() < significant + 3:
         return f"{rounded:f}"
     return f"{rounded.normalize():e}"
+
+
+def outward_fixed(value: float, direction: int, places: int = 1, unit: float = 1) -> str:
+    """Write a number in so many decimal places, rounded down (direction −1) or up (+1); `unit` 100 gives percent.
+
+    >>> outward_fixed(0.99962, -1, unit=100), outward_fixed(0.99962, 1, unit=100), outward_fixed(1.0, -1, unit=100)
+    ('99.9', '100.0', '100.0')
+    """
+    rounding = ROUND_FLOOR if direction < 0 else ROUND_CEILING
+    with localcontext(prec=400):
+        return f"{(Decimal(value) * Decimal(unit)).quantize(Decimal(1).scaleb(-places), rounding=rounding):f}"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
 
 from dpassay.audit.testing.inference import log_limits
+from dpassay.core.interval import outward_fixed
 from dpassay.errors import escape_control_chars
 from dpassay.report.utility_summary import in_words, summary_figure
 from dpassay.reproduce.result import COLOURS, MARKS, as_csv, pictures
@@ -46,7 +48,7 @@ class TableColumn:
 
 
 def _shown(metric: str, unit: float = 1, digits: int = 0) -> Callable[[MeasuredRow], str]:
-    """A metric with its interval, which stays within what the metric can be."""
+    """A metric with its interval, which is rounded outward and stays within what the metric can be."""
 
     def show(row: MeasuredRow) -> str:
         one = row.estimates.get(metric)
@@ -54,9 +56,10 @@ def _shown(metric: str, unit: float = 1, digits: int = 0) -> Callable[[MeasuredR
             return ""
         if one.low is None or one.high is None:
             return f"{unit * one.mean:.{digits}f}" if abs(one.mean) < 1e5 else f"{one.mean:.1e}"
-        low, mean, high = (round(unit * number, digits) for number in (one.low, one.mean, one.high))
-        above, below = (f"{side:.{digits}f}" for side in (high - mean, mean - low))
-        return f"{mean:.{digits}f}" + (f"±{above}" if above == below else f"+{above}−{below}")
+        low, high = (Decimal(outward_fixed(end, way, digits, unit)) for end, way in ((one.low, -1), (one.high, 1)))
+        mean = Decimal(f"{unit * one.mean:.{digits}f}")
+        above, below = high - mean, mean - low
+        return f"{mean}" + (f"±{above}" if above == below else f"+{above}−{below}")
 
     return show
 
@@ -76,7 +79,8 @@ def _true(row: MeasuredRow) -> str:
 
 
 def _bound(row: MeasuredRow) -> str:
-    return "" if row.guesses is None or row.guesses.bound is None else f"{100 * row.guesses.bound:.0f}%"
+    bound = None if row.guesses is None else row.guesses.bound
+    return "" if bound is None else f"{outward_fixed(bound, 1, 0, 100)}%"
 
 
 WHO = (TableColumn("rewriter", lambda row: escape_control_chars(NAMES.get(row.rewriter, row.label))),)

@@ -33,6 +33,7 @@ def useful_from(rows: Sequence[MeasuredRow]) -> dict[str, float | None]:
 
     It is useful if its accuracy is above the middle between the commonest label's and that of the original texts, at
     the lower end of its interval, there and at every larger ε that was measured. Without these two there is no answer.
+    With too few seeds for an interval the mean decides.
     """
     metric = utility_of(rows)[0]
     levels = _levels(rows, metric)
@@ -63,9 +64,13 @@ def in_words(rows: Sequence[MeasuredRow]) -> str:
     parts = [
         f"{escape_control_chars(name)}: {'none' if least is None else f'{least:,.4g}'}" for name, least in found.items()
     ]
+    metric = utility_of(rows)[0]
+    known = [row.estimates[metric] for row in rows if not row.reference and metric in row.estimates]
+    what = "mean accuracy, with too few seeds for an interval," if any(e.low is None for e in known) else ""
     return (
-        f"The least true ε, of those measured, from which on each is useful: {'; '.join(parts)}. Useful means that the "
-        "lower end of its accuracy is above the middle between the commonest label and the original texts."
+        f"The least true ε, of those measured, from which on each is useful: {'; '.join(parts)}. Useful means that "
+        f"{'its ' + what if what else 'the lower end of its accuracy'} is above the middle between the commonest label "
+        "and the original texts."
     )
 
 

@@ -34,6 +34,13 @@ def test_useful_is_above_the_middle_there_and_at_all_larger_epsilons() -> None:
     assert in_words(ROWS[1:]) == ""
 
 
+def test_without_an_interval_the_mean_decides_and_the_sentence_says_so() -> None:
+    held = Stated(epsilon=10.0, true_epsilon=10.0, delta=0.0, neighbours="any")
+    few = MeasuredRow("few", "few", held, 3, 100, {"accuracy_original": Estimate(0.75)})
+    assert "its mean accuracy, with too few seeds for an interval, is above" in in_words([*REFERENCES, few])
+    assert "the lower end of its accuracy is above" in in_words(ROWS)
+
+
 def test_the_encoder_comes_first_and_shares_the_commonest_label() -> None:
     rows = [*REFERENCES, row("good", 10, 0.65, 0.7, "encoder_original")]
     rows[0] = MeasuredRow("original", "original", None, 1, 100, {"encoder_original": Estimate(0.7)})

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -207,7 +208,20 @@ def test_each_value_of_an_attribute_is_in_both_halves_whatever_the_seed():
 def test_a_lower_bound_is_shown_rounded_down(capsys):
     _print([AttackResult("attribute", 5, 10, 2, 0.53786, 0.4)], 0.05)
     assert "0.537 " in (out := capsys.readouterr().out)
-    assert "at least 0.5378, not 0.4" in out
+    assert "at least 0.537860, not 0.4" in out
+
+
+@pytest.mark.parametrize(("right", "trials"), [(0, 50), (50, 50), (1999, 2000), (37, 50), (1, 3000)])
+def test_a_shown_interval_contains_the_interval_and_stays_within_0_and_100(capsys, monkeypatch, right, trials):
+    monkeypatch.setenv("COLUMNS", "200")
+    one = AttackResult("attribute", right, trials, 2, 0.1, 3.0)
+    _print([one], 0.05)
+    low, high = map(float, re.search(r"([\d.]+)% to ([\d.]+)%", out := capsys.readouterr().out).groups())
+    truth = [100 * float(end) for end in binomtest(right, trials).proportion_ci(method="exact")]
+    assert 0 <= low <= truth[0] + 1e-9
+    assert truth[1] - 1e-9 <= high <= 100
+    assert max(truth[0] - low, high - truth[1]) < 0.1 + 1e-9
+    assert "95.3%" in out  # at most 95.2574% at epsilon 3: rounded up
 
 
 def test_what_has_no_noise_has_no_density_to_invert(here, folder):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -301,6 +302,16 @@ def test_several_seeds_have_student_s_interval_for_everything() -> None:
     (row,) = rows_of(sure)
     shown = cells_of([row])[1]
     assert "94+6−17" in shown  # 94 ± 16.7 would be above 100
+
+
+@pytest.mark.parametrize("right", [0, 1, 37, 63, 99, 100])
+def test_a_shown_interval_contains_the_interval_and_stays_within_0_and_100(right: int) -> None:
+    (row,) = rows_of([one_of(0, right, 12.0)])
+    cell = cells_of([row])[1][cells_of([row])[0].index("words o")]
+    mean, above, *below = map(int, re.split("[±+−]", cell))
+    low, high = stats.binomtest(right, 100).proportion_ci(0.95, "exact")
+    assert 0 <= mean - (below or [above])[0] <= 100 * low
+    assert 100 * high <= mean + above <= 100
 
 
 def test_two_to_four_seeds_have_a_warning_and_no_interval() -> None:

@@ -182,7 +182,8 @@ def _released(
 def _print(found: list[AttackResult], alpha: float) -> None:
     from rich.table import Column, Table
 
-    from dpassay.core.interval import outward
+    from dpassay.core.interval import outward, outward_fixed
+    from dpassay.text.rewriters.base import upward
 
     interval = f"{100 * (1 - alpha):.4g}% interval"
     columns = (
@@ -202,10 +203,10 @@ def _print(found: list[AttackResult], alpha: float) -> None:
             one.kind,
             f"{one.right:,} of {one.trials:,}",
             f"{one.success:.1%}",
-            f"{low:.1%} to {high:.1%}",
+            f"{outward_fixed(low, -1, unit=100)}% to {outward_fixed(high, 1, unit=100)}%",
             f"{1 / one.answers:.1%}",
-            "-" if one.allowed is None else f"{one.allowed:.1%}",
-            "-" if one.epsilon is None else f"{one.epsilon:.4g}",
+            "-" if one.allowed is None else f"{outward_fixed(one.allowed, 1, unit=100)}%",
+            "-" if one.epsilon is None else upward(one.epsilon),
             outward(one.lower, -1, 3),
         )
     print_rich(table)
@@ -215,5 +216,5 @@ def _print(found: list[AttackResult], alpha: float) -> None:
         for sentence in one.notes:
             print(f"{one.kind}: {sentence}")
         if one.refuted:
-            print(f"{one.kind}: refuted: epsilon is at least {outward(one.lower, -1, 4)}, not {one.epsilon:.4g}")
+            print(f"{one.kind}: refuted: epsilon is at least {outward(one.lower, -1, 6)}, not {one.epsilon:.6g}")
     print(f"Each interval and each lower bound on epsilon is wrong with a probability of at most {alpha:g}.")
