@@ -101,8 +101,24 @@ def check(
     if isinstance(neighbours, str):
         neighbours = Neighbours(neighbours)
     relation = neighbours or claim.neighbours or pipeline.neighbours
+    exact = _judged(claim, pipeline, relation, tight=tight)
+    if read is not None:
+        exact = _confirmed(exact, read, pairs)
+    if not runs:
+        return exact
+    from dpassay.audit.runner import audit
+
+    claimed = epsilon_delta(exact.guarantee)
+    if subject is runnable and not isinstance(subject, Pipeline):
+        return with_samples(exact, audit(claim, pairs, runs=runs, seed=seed, neighbours=relation))
+    options = {"epsilon": claimed.exact_epsilon, "delta": claimed.exact_delta, "neighbours": relation}
+    return with_samples(exact, audit(runnable, pairs, runs=runs, seed=seed, **options))
+
+
+def _judged(claim: Claim, pipeline: Pipeline, relation: Neighbours, *, tight: bool) -> Verdict:
+    """The verdict on a formula; numbers too extreme for it are an error of their own."""
     try:
-        exact = confirmed(judge(claim, pipeline, claim.guarantee, relation, analyse(pipeline, relation), tight=tight))
+        return confirmed(judge(claim, pipeline, claim.guarantee, relation, analyse(pipeline, relation), tight=tight))
     except InputError:
         raise
     except (ArithmeticError, LookupError, ValueError, MemoryError) as error:
@@ -116,17 +132,6 @@ def check(
             "these numbers are too large or too small for a verdict; noise and distances may be multiplied by one "
             "factor, which changes nothing"
         ) from error
-    if read is not None:
-        exact = _confirmed(exact, read, pairs)
-    if not runs:
-        return exact
-    from dpassay.audit.runner import audit
-
-    claimed = epsilon_delta(exact.guarantee)
-    if subject is runnable and not isinstance(subject, Pipeline):
-        return with_samples(exact, audit(claim, pairs, runs=runs, seed=seed, neighbours=relation))
-    options = {"epsilon": claimed.exact_epsilon, "delta": claimed.exact_delta, "neighbours": relation}
-    return with_samples(exact, audit(runnable, pairs, runs=runs, seed=seed, **options))
 
 
 def _confirmed(verdict: Verdict, read: Any, pairs: Sequence[tuple[Any, Any]] | None) -> Verdict:

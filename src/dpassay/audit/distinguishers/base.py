@@ -115,7 +115,7 @@ class Distinguisher(ABC):
 
     @property
     def by_features(self) -> bool:
-        """Whether its score adds up what it learnt of features: then the heaviest of them says more than odds."""
+        """Whether the score is a sum over features; the one with the largest weight then tells more than the odds."""
         return False
 
     def certain(self, side: int) -> str:

@@ -95,7 +95,7 @@ class Exclusive(Distinguisher):
             words = _exclusive([Counter(chain.from_iterable(one.words)) for one in seen], training.epsilon)
         often = [Counter(chain.from_iterable(one.paths)) for one in seen]
         values = [Counter({path: times for path, times in some.items() if is_value(path)}) for some in often]
-        # Several paths lead to one leaf: counted as so many events, they would look like less of a chance.
+        # All paths to one leaf occur together: counted separately, they would make chance look less likely than it is.
         paths = _exclusive(values if values[0].keys() != values[1].keys() else often, training.epsilon)
         kinds = _exclusive([one.kinds() for one in seen], training.epsilon)
         if intervals or words or kinds or paths:

@@ -175,9 +175,9 @@ def audit(
         _plan(claim, options, as_json)
         return
     model, python = rewriter_or_object(model, python)
-    exact = None
     mechanism = runnable(python, command, url, time_limit, given, with_claim=True)
     check_writable(options.save, html)
+    exact = None
     if model is None:
         _without_model(release, generate)
         subject = _subject(claim, pipeline, mechanism, options.epsilon)
@@ -187,16 +187,12 @@ def audit(
         if generate is not None:
             options = replace(options, candidates=_written(generate, corpus, options))
         subject, options, exact = _of_model(model, claim, release, options)
-    from dpassay.audit.runner import run_audit
-
     try:
-        # The output of print in a Python mechanism must not get into the result.
-        failing = reports.of_failures(name or python or command or url or "pipeline", python)
-        with progress_bar(options.runs) as progress, redirect_stdout(sys.stderr), failing:
-            verdict = run_audit(subject, replace(options, progress=progress))
+        with reports.of_failures(name or python or command or url or "pipeline", python):
+            verdict = _run(subject, options)
     finally:
         close(mechanism)
-    verdict = _with_formula(_in_options(verdict), claim if model is None else None, pipeline, options, exact)
+    verdict = _with_formula(verdict, claim if model is None else None, pipeline, options, exact)
     if options.save is not None and not as_json:
         note(f"audit kept in {options.save}")
     if html is not None:
@@ -207,8 +203,13 @@ def audit(
     finish(verdict, as_json, require_decision)
 
 
-def _in_options(verdict: Verdict) -> Verdict:
-    """The verdict with its warnings in terms of the command line."""
+def _run(subject: Any, options: AuditOptions) -> Verdict:
+    """The verdict of the runs, with its warnings in terms of the command line."""
+    from dpassay.audit.runner import run_audit
+
+    # The output of print in a Python mechanism must not get into the result.
+    with progress_bar(options.runs) as progress, redirect_stdout(sys.stderr):
+        verdict = run_audit(subject, replace(options, progress=progress))
     return replace(verdict, advice=replace(verdict.advice, warnings=tuple(map(as_options, verdict.advice.warnings))))
 
 

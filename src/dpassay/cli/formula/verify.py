@@ -71,55 +71,40 @@ def verify(
       dpassay verify adept.json --coq adept.v; coqc -Q proofs Dpassay adept.v
       dpassay verify trace.json --python mymodule:encode
     """
-    result: Any
     kind = _kind(file)
     if interpreter is not None and kind != "trace":
         raise InputError("--interpreter is for the code of a saved trace: leave it out")
-    if coq is not None and kind != "certificate":
-        raise InputError("--coq is for certificates: an audit or a trace rests on samples, which Coq cannot check")
     if coq is not None:
-        _check_coq(file, coq)
+        _check_coq(kind, file, coq)
+    result: Any
     if kind == "trace":
-        result = _replayed_trace(
-            file,
-            python,
-            interpreter,
-            60.0 if time_limit is None else time_limit,
-            fresh_seed,
-            [command, url, model, vocabulary],
-        )
+        others, limit = [command, url, model, vocabulary], 60.0 if time_limit is None else time_limit
+        result = _replayed_trace(file, python, interpreter, limit, fresh_seed, others)
     elif kind == "audit":
-        from dpassay.audit.storage.replay import replay
-
-        mechanism: Any = runnable(python, command, url, 30.0 if time_limit is None else time_limit, asked)
-        guesser = None
-        if model is not None:
-            from dpassay.text.systems import of_audit
-
-            with working("learning to reconstruct"):
-                mechanism, guesser = of_audit(file, specification(model))
-        try:
-            with working("playing again"):
-                result = replay(file, mechanism, seed=fresh_seed, guesser=guesser)
-        finally:
-            close(mechanism)
+        mechanism = runnable(python, command, url, 30.0 if time_limit is None else time_limit, asked)
+        result = _replayed_audit(file, mechanism, model, fresh_seed)
     else:
         result = _rechecked(file, vocabulary, as_json)
     if as_json:
         found = {"holds": result.ok, "verdict": result.verdict, "claim": result.claim}
         print_json({**found, "steps": list(result.established), "failures": list(result.failures)})
     else:
-        for sentence in (*result.established, *result.failures):
-            print(escape_control_chars(sentence))
-        word = str(result.verdict)
-        if kind != "certificate":
-            word = {"open": "not refuted", "unfinished": "not yet refuted"}.get(word, word)
-        name = "" if result.claim in ("", "pipeline") else f" {result.claim}"
-        said = escape_control_chars(f"the claim{name} is {word}")
-        print(f"The {kind} holds: {said}." if result.ok else f"The {kind} does not hold. It says that {said}.")
+        _print_result(kind, result)
     if coq is not None and result.ok:
         _write_coq(file, coq)
     raise typer.Exit(0 if result.ok else 1)
+
+
+def _print_result(kind: str, result: Any) -> None:
+    """What was established, what failed, and whether the file holds."""
+    for sentence in (*result.established, *result.failures):
+        print(escape_control_chars(sentence))
+    word = str(result.verdict)
+    if kind != "certificate":
+        word = {"open": "not refuted", "unfinished": "not yet refuted"}.get(word, word)
+    name = "" if result.claim in ("", "pipeline") else f" {result.claim}"
+    said = escape_control_chars(f"the claim{name} is {word}")
+    print(f"The {kind} holds: {said}." if result.ok else f"The {kind} does not hold. It says that {said}.")
 
 
 def _rechecked(file: Path, vocabulary: Path | None, as_json: bool) -> Any:
@@ -137,8 +122,10 @@ def _rechecked(file: Path, vocabulary: Path | None, as_json: bool) -> Any:
         raise
 
 
-def _check_coq(file: Path, coq: Path) -> None:
-    """Whether Coq could read a file of this name, which must not be the certificate itself."""
+def _check_coq(kind: str, file: Path, coq: Path) -> None:
+    """Whether Coq could check the file and read one of this name, which must not be the certificate itself."""
+    if kind != "certificate":
+        raise InputError("--coq is for certificates: an audit or a trace rests on samples, which Coq cannot check")
     if coq.suffix != ".v" or not coq.stem.isidentifier():
         raise InputError(f"--coq {coq}: Coq takes file names of letters, digits and _ that end in .v, such as claim.v")
     if coq.resolve() == file.resolve():
@@ -153,6 +140,23 @@ def _write_coq(file: Path, coq: Path) -> None:
 
     write_whole(coq, coq_file(file))
     note(f"{coq} written; to check it: coqc -Q proofs Dpassay {coq}")
+
+
+def _replayed_audit(file: Path, mechanism: Any, model: str | None, seed: int | None) -> Any:
+    """A saved audit, checked and run again on the mechanism named on the command line."""
+    from dpassay.audit.storage.replay import replay
+
+    guesser = None
+    if model is not None:
+        from dpassay.text.systems import of_audit
+
+        with working("learning to reconstruct"):
+            mechanism, guesser = of_audit(file, specification(model))
+    try:
+        with working("playing again"):
+            return replay(file, mechanism, seed=seed, guesser=guesser)
+    finally:
+        close(mechanism)
 
 
 def _replayed_trace(

@@ -72,7 +72,8 @@ def adept(
 
     By default it is trained without privacy, and no guarantee covers its weights. With --privacy its gradients are
     clipped and get noise: the guarantee of a rewriting then covers the weights too, and their epsilons add up. Ctrl-C
-    keeps the progress so far; the same command with --resume continues. With --for-epsilon, labels are learned too.
+    keeps the progress so far; the same command with --resume continues. With --for-epsilon it is also trained to
+    predict the labels.
 
     \b
     Examples:

@@ -1,1 +1,1 @@
-"""What stages before and behind the noise do to inputs, records and pairs."""
+"""How the stages before and after the noise transform inputs, records and pairs."""
