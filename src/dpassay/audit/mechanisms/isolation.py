@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import deepcopy
+from functools import partial
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from numpy.random.bit_generator import ISpawnableSeedSequence
 from numpy.typing import NDArray
 
 from dpassay.audit.mechanisms.common_numbers import CommonNumbers
-from dpassay.audit.mechanisms.memory import Memory, memory_of
+from dpassay.audit.mechanisms.memory import Memory, filled, memory_of
 from dpassay.audit.mechanisms.python_objects import awaited
 from dpassay.audit.outputs.outputs import only_output, read
 from dpassay.errors import InputError, MechanismError
@@ -103,11 +105,19 @@ def copied(value: Any) -> Any:
         return value
     try:
         return _copied(value, {})
-    except Exception:  # copying may run any code
+    except Exception as error:  # copying may run any code
         watch = _WATCH.get()
         if watch is not None:
-            watch.shared.add(_named(value))
+            watch.shared.add(error.what if isinstance(error, _NotCopied) else _named(value))
         return value
+
+
+class _NotCopied(Exception):
+    """Why something cannot be copied: the type of what is inside it."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
 
 
 def _copied(value: Any, memo: dict[int, Any]) -> Any:
@@ -135,12 +145,49 @@ def _copied(value: Any, memo: dict[int, Any]) -> Any:
         made = _frame(value, memo)
     elif kind in _VIEWS:
         made = _VIEWS[kind](value, memo)
+    elif kind is FunctionType:
+        made = _function(value, memo)
+    elif kind is partial:
+        made = partial(_copied(value.func, memo), *_copied(value.args, memo), **_copied(value.keywords, memo))
     else:
-        made = deepcopy(value, memo)
-        if made is value and _holds_more(value):
-            raise TypeError("its copy is the same object")
+        made = _by_deepcopy(value, memo)
     memo[id(value)] = made
     return made
+
+
+def _by_deepcopy(value: Any, memo: dict[int, Any]) -> Any:
+    """A copy of anything else. Functions that an object holds, which `deepcopy` shares, are copied first."""
+    if type(value).__module__ != "builtins":
+        for held in vars(value).values() if hasattr(value, "__dict__") else ():
+            if type(held) is FunctionType:
+                memo[id(held)] = _function(held, memo)
+    try:
+        made = deepcopy(value, memo)
+    except Exception as error:
+        raise _NotCopied(_named(value)) from error
+    if made is value and _holds_more(value):
+        raise _NotCopied(_named(value))
+    return made
+
+
+def _function(value: FunctionType, memo: dict[int, Any]) -> FunctionType:
+    """A function with copies of what it keeps: variables of the function around it, defaults and attributes."""
+    if not (value.__closure__ or value.__defaults__ or value.__kwdefaults__ or vars(value)):
+        return value
+    cells = tuple(_cell(cell, memo) for cell in value.__closure__ or ())
+    made = FunctionType(value.__code__, value.__globals__, value.__name__, _copied(value.__defaults__, memo), cells)
+    memo[id(value)] = made
+    for cell, other in zip(value.__closure__ or (), cells, strict=True):
+        if filled(cell) and not filled(other):
+            other.cell_contents = _copied(cell.cell_contents, memo)
+    made.__kwdefaults__ = _copied(value.__kwdefaults__, memo)
+    vars(made).update(_copied(vars(value), memo))
+    return made
+
+
+def _cell(cell: CellType, memo: dict[int, Any]) -> CellType:
+    """The copy of a cell, the same for all functions that share it; empty at first."""
+    return memo.setdefault(id(cell), CellType())  # type: ignore[no-any-return]
 
 
 def _frame(value: Any, memo: dict[int, Any]) -> Any:

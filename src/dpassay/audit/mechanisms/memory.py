@@ -1,9 +1,9 @@
 """What a mechanism keeps for the inputs it has seen is forgotten after each call.
 
 Noise that is drawn once for an input and kept would otherwise look like none at all: one such answer may be private,
-and so may all of them together, but runs that repeat it are not independent. What is known are dictionaries and caches
-that the code reaches; what was in them before the audit stays, and what only one call adds, such as a model that is
-loaded when first needed.
+and so may all of them together, but runs that repeat it are not independent. What is known are dictionaries,
+attributes and caches that the code reaches; what was in them before the audit stays, and what only one call adds, such
+as a model that is loaded when first needed.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ class Memory:
         self._calls = 0  # calls that added something
         self._cached = [_size(cache) for cache in self.caches]
 
+    def __bool__(self) -> bool:
+        return bool(self.dicts or self.caches)
+
     def forget(self, x: Any) -> None:
         """Forget what the last call, with the input x, has added; what one call alone adds is no input's."""
         new = [(place, key) for place, known in self.dicts if len(place) != len(known) for key in set(place) - known]
@@ -39,17 +42,31 @@ class Memory:
         self._calls += 1
         self.by_input |= self._calls > 1 or any(_is_of(key, x) for _, key in new)
         if not self.by_input:
-            self.added, self._cached = new, cached
-            for place, known in self.dicts:
-                known |= set(place)
+            self._remember(new, cached)
             return
-        for place, key in (*self.added, *new):
-            place.pop(key, None)
-        for place, known in self.dicts if self.added else ():
-            known &= set(place)
+        kinds = {(id(place), type(place[key])) for place, key in new}
+        # Of what the first call added, only what is like this was for its input; the rest may be a seed that moves on.
+        alike = [(place, key) for place, key in self.added if (id(place), type(place.get(key))) in kinds]
+        for place, key in (*alike, *new):
+            if not _draws(place.get(key)):
+                place.pop(key, None)
+        for place, known in self.dicts if self.added or new else ():
+            known.clear()
+            known.update(place)
         for cache in self.caches:
             cache.cache_clear()
         self.added, self._cached = [], [_size(cache) for cache in self.caches]
+
+    def _remember(self, new: list[tuple[dict[Any, Any], Any]], cached: list[int]) -> None:
+        """Note what the first call has added, and what there is to look at in it."""
+        self.added, self._cached = new, cached
+        for place, known in self.dicts:
+            known |= set(place)
+        for place, key in new:
+            dicts, caches = _places(place[key])
+            self.dicts += [(inner, set()) for inner in dicts]
+            self.caches += caches
+            self._cached += [_size(cache) for cache in caches]
 
 
 def memory_of(mechanism: Any) -> Memory | None:
@@ -58,7 +75,7 @@ def memory_of(mechanism: Any) -> Memory | None:
         if known is mechanism:
             return memory
     made = Memory(mechanism)
-    found = made if made.dicts or made.caches else None
+    found = made if made else None
     _KNOWN.append((mechanism, found))
     return found
 
@@ -86,8 +103,13 @@ def _is_of(key: Any, x: Any) -> bool:
         return False
 
 
+def _draws(value: Any) -> bool:
+    """Whether it is a generator of random numbers: to begin it again would repeat its noise."""
+    return any(name in type(value).__name__ for name in ("Generator", "Random"))
+
+
 def _places(subject: Any) -> tuple[list[dict[Any, Any]], list[Any]]:
-    """The dictionaries, and the caches of functions, that code can reach."""
+    """The dictionaries, attributes included, and the caches of functions, that code can reach."""
     dicts: list[dict[Any, Any]] = []
     caches: list[Any] = []
     seen: dict[int, Any] = {}
@@ -101,14 +123,22 @@ def _places(subject: Any) -> tuple[list[dict[Any, Any]], list[Any]]:
             dicts.append(one)
         elif isinstance(one, functools._lru_cache_wrapper):
             caches.append(one)
+        elif isinstance(one, types.FunctionType) or _is_own(one):
+            dicts.append(vars(one))
         waiting += [(inside, deep + 1) for inside in _inside(one)]
     return dicts, caches
+
+
+def _is_own(one: Any) -> bool:
+    """Whether it is an object with attributes, of a class that does not belong to a library."""
+    known = isinstance(one, type | types.ModuleType | types.MethodType | functools.partial)
+    return not known and hasattr(one, "__dict__") and type(one).__module__.partition(".")[0] not in _OTHERS
 
 
 def _inside(one: Any) -> Iterator[Any]:
     """What a function, an object or a dictionary holds that may be a place, or lead to one."""
     if isinstance(one, types.FunctionType):
-        yield from (cell.cell_contents for cell in one.__closure__ or () if _filled(cell))
+        yield from (cell.cell_contents for cell in one.__closure__ or () if filled(cell))
         yield from (*(one.__defaults__ or ()), *(one.__kwdefaults__ or {}).values(), *vars(one).values())
         yield from (one.__globals__[name] for name in _names(one.__code__) if name in one.__globals__)
     elif isinstance(one, types.MethodType):
@@ -121,14 +151,22 @@ def _inside(one: Any) -> Iterator[Any]:
         yield from (value for value in list(one.values())[:MOST_VISITED] if isinstance(value, dict))
     elif not isinstance(one, type | types.ModuleType) and type(one).__module__.partition(".")[0] not in _OTHERS:
         yield from vars(one).values() if hasattr(one, "__dict__") else ()
-        yield from (value for kind in type(one).__mro__[:-1] for value in vars(kind).values() if _leads(value))
+        for kind in type(one).__mro__[:-1]:
+            yield from (value for value in vars(kind).values() if _leads(value))
+            yield from (getattr(one, name) for name in _slots(kind) if hasattr(one, name))
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    named = vars(kind).get("__slots__", ())
+    return (named,) if isinstance(named, str) else tuple(named)
 
 
 def _leads(value: Any) -> bool:
     return isinstance(value, dict | functools._lru_cache_wrapper | types.FunctionType)
 
 
-def _filled(cell: types.CellType) -> bool:
+def filled(cell: types.CellType) -> bool:
+    """Whether a variable that functions share has a value."""
     try:
         return cell.cell_contents is not cell
     except ValueError:  # a name that was never bound

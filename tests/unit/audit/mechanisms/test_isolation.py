@@ -7,6 +7,7 @@ claim that holds is refuted with probability at most α = 1e-9, so one refutatio
 import copy
 from collections import deque
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
@@ -253,6 +254,70 @@ def test_what_is_the_same_object_twice_stays_so():
     fixed = np.zeros(2)
     fixed.flags.writeable = False
     assert not copied(fixed).flags.writeable
+
+
+def answering(value):
+    """A function as an input: it keeps its first answer in a variable around it."""
+    kept = None
+
+    def answer(rng):
+        nonlocal kept
+        kept = value + rng.laplace() if kept is None else kept
+        return kept
+
+    return answer
+
+
+def by_default(value):
+    def answer(rng, kept=[]):  # noqa: B006
+        kept[:] = kept or [value + rng.laplace()]
+        return kept[0]
+
+    return answer
+
+
+class Holder:
+    def __init__(self, value):
+        self.answer = answering(value)
+
+    def __call__(self, rng):
+        return self.answer(rng)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [answering, by_default, Holder, lambda value: partial(answering(value)), lambda value: [answering(value)]],
+    ids=["variable", "default", "attribute", "partial", "list"],
+)
+def test_functions_in_inputs_keep_nothing_from_call_to_call(make):
+    def released(x, rng):
+        return (x[0] if isinstance(x, list) else x)(rng)
+
+    assert audit(released, [(make(0.0), make(1.0))], epsilon=1, alpha=ALPHA, runs=600).open
+
+
+def test_variables_that_functions_of_an_input_share_stay_shared():
+    def counter():
+        count = 0
+
+        def more():
+            nonlocal count
+            count += 1
+            return more
+
+        return more, lambda: count
+
+    more, counted = counter()
+    made = copied([more, counted])
+    assert made[0]() is made[0]
+    assert (made[1](), counted()) == (1, 0)
+    assert copied(counter) is counter
+
+
+def test_of_what_cannot_be_copied_the_part_is_named():
+    pair = [((0.0, iter([])), (1.0, (i for i in range(3))))]
+    verdict = audit(lambda x, rng: x[0] + rng.laplace(), pair, epsilon=1, alpha=ALPHA, runs=600)
+    assert any("Values of type generator cannot be copied" in said for said in verdict.warnings)
 
 
 def test_the_same_noise_in_every_call_is_named():

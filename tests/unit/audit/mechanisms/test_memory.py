@@ -69,6 +69,41 @@ class Batches:
         return bit + rng.laplace(scale=0.01, size=n)
 
 
+class InAttributes:
+    """Its generator is made by the first call, and must not begin again in each."""
+
+    def __call__(self, x):
+        if not hasattr(self, "own"):
+            self.own = RNG(7)
+        if not hasattr(self, f"answer{x}"):
+            setattr(self, f"answer{x}", x + self.own.laplace())
+        return getattr(self, f"answer{x}")
+
+
+class InSlots:
+    __slots__ = ("kept",)
+
+    def __init__(self):
+        self.kept = {}
+
+    def __call__(self, x, rng):
+        return self.kept.setdefault(x, x + rng.laplace())
+
+
+def of_a_function():
+    def noisy(x, rng):
+        if not hasattr(noisy, "kept"):
+            noisy.kept = {}
+        return noisy.kept.setdefault(x, x + rng.laplace())
+
+    return noisy
+
+
+def in_a_dict_of_the_first_call():
+    kept = {}
+    return lambda x, rng: kept.setdefault("answers", {}).setdefault(x, x + rng.laplace())
+
+
 KEEPING = {
     "in a closure": in_closure,
     "in the module": in_module,
@@ -76,6 +111,10 @@ KEEPING = {
     "in a cache": in_a_cache,
     "of an object": OfAnObject,
     "in batches": Batches,
+    "in attributes": InAttributes,
+    "in slots": InSlots,
+    "of a function": of_a_function,
+    "in a dict of the first call": in_a_dict_of_the_first_call,
 }
 
 
@@ -104,6 +143,19 @@ def test_what_was_there_before_and_what_is_loaded_once_stay():
     draw_each(as_mechanism(noisy), [0, 1] * 20, RNG(0))
     assert tables == {"before": 1, "model": 0.5}
     assert len(loads) == 1
+
+
+def test_what_the_first_call_made_of_another_kind_stays_where_later_ones_are_forgotten():
+    """A seed that moves on is made by the first call, and the answers that are kept beside it are forgotten."""
+
+    class Seeded:
+        def __call__(self, x):
+            self.seed = getattr(self, "seed", 0) + 1
+            if not hasattr(self, f"answer{x}"):
+                setattr(self, f"answer{x}", x + RNG(self.seed).laplace())
+            return getattr(self, f"answer{x}")
+
+    assert len(set(draw_each(as_mechanism(Seeded()), [0, 1] * 10, RNG(0)))) == 20
 
 
 def test_the_first_call_of_each_input_is_forgotten_with_those_after_it():
