@@ -253,27 +253,41 @@ def test_words_of_the_corpus_on_request_leave_no_guarantee(tmp_path):
         train(SAID, tmp_path / "n", settings(rounds=1, vocabulary_from_corpus=True), vocabulary=known_words())
 
 
-@pytest.mark.parametrize("privacy", KINDS[:-1])
-def test_neighbouring_corpora_leave_folders_that_differ_in_their_noise_alone(tmp_path, privacy):
-    """Every byte that is not noise: all files but the weights, and the names, shapes and types of the weights."""
-    one = Utterance("kowalczyk flies to oslo " * 30, user="kowalczyk", entities=("kowalczyk",))
-    for name, said in (("with", [*SAID, one]), ("without", SAID)):
-        train(said, tmp_path / name, settings(privacy, rounds=2), vocabulary=known_words())
-    files = [
-        sorted(path.relative_to(tmp_path / name) for path in (tmp_path / name).rglob("*"))
-        for name in ("with", "without")
-    ]
-    assert files[0] == files[1]
-    for file in map(str, files[0]):
-        found = [(tmp_path / name / file).read_bytes() for name in ("with", "without")]
-        if file == "weights.safetensors":
-            tables = [weights(tmp_path / name) for name in ("with", "without")]
-            shapes = [{name: (array.shape, array.dtype) for name, array in table.items()} for table in tables]
-            assert shapes[0] == shapes[1]
-            continue
-        if file == "model.json":  # its sha256 is that of the weights
-            found = [json.loads(content) | {"sha256": ""} for content in found]
-        assert found[0] == found[1], file
+def public_parts(folder):
+    """Every byte of a folder that is not noise, by file."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        content = path.read_bytes()
+        if path.name == "weights.safetensors":  # the names, shapes and types of the weights
+            content = {name: (array.shape, array.dtype) for name, array in weights(folder).items()}
+        elif path.name == "model.json":  # its sha256 is that of the weights
+            content = json.loads(content) | {"sha256": ""}
+        elif (
+            path.name == CANARY_FILE
+        ):  # coins, by the seed; the scores follow from weights and noisy sums
+            content = read_scores(path).included.tolist()
+        found[str(path.relative_to(folder))] = content
+    return found
+
+
+NEIGHBOURS = [
+    [Utterance("kowalczyk flies to oslo " * 30, user="kowalczyk", entities=("kowalczyk",))],
+    [Utterance("", user=" 0", entities=("0",)), *[Utterance("日本 \u202e 7391", user=" 0", entities=("0",))] * 40],
+]
+
+
+@pytest.mark.parametrize("more", NEIGHBOURS, ids=["long", "first and many"])
+@pytest.mark.parametrize(
+    ("privacy", "canaries"),
+    [*((kind, {}) for kind in KINDS[:-1]), ("user", {"canaries": 9}), ("entity", {"canary_kind": "sentences"})],
+)
+def test_neighbouring_corpora_leave_folders_that_differ_in_their_noise_alone(tmp_path, privacy, canaries, more):
+    """Words, lengths, counts, curves and steps included: every file of the folder, and every name in it."""
+    chosen = settings(privacy, rounds=2, **({"canaries": 9} | canaries if canaries else {}))
+    neighbour = more[:1] if privacy == "example" else more
+    for name, said in (("with", [*SAID, *neighbour]), ("without", SAID)):
+        train(said, tmp_path / name, chosen, vocabulary=known_words())
+    assert public_parts(tmp_path / "with") == public_parts(tmp_path / "without")
 
 
 def test_canaries_of_a_base_model_are_made_of_public_words():
