@@ -262,9 +262,7 @@ def public_parts(folder):
             content = {name: (array.shape, array.dtype) for name, array in weights(folder).items()}
         elif path.name == "model.json":  # its sha256 is that of the weights
             content = json.loads(content) | {"sha256": ""}
-        elif (
-            path.name == CANARY_FILE
-        ):  # coins, by the seed; the scores follow from weights and noisy sums
+        elif path.name == CANARY_FILE:  # coins, by the seed; the scores follow from weights and noisy sums
             content = read_scores(path).included.tolist()
         found[str(path.relative_to(folder))] = content
     return found
