@@ -94,7 +94,7 @@ def test_records_without_a_text_are_left_out_on_request(here, tmp_path):
     code, _, err = here(*LOUD, "--in", source)
     assert (code, "line 2" in err, "add --skip-invalid" in err) == (2, True, True)
     code, _, err = here(*LOUD, "--in", source, "--out", out, "--skip-invalid")
-    assert (code, "3 records without a text were left out" in err) == (0, True)
+    assert (code, "left out: 3 records without a text" in err) == (0, True)
     assert [json.loads(line) for line in out.read_text().splitlines()] == [
         *({"text": "A", "id": 1}, {"text": "B", "id": 4}),
     ]

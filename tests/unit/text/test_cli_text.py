@@ -318,7 +318,7 @@ def test_without_a_cuda_device_the_cpu_does_it(here, folder, tmp_path, monkeypat
     (tmp_path / "in.txt").write_text("a\n")
     out = tmp_path / "out.txt"
     options = ("--in", tmp_path / "in.txt", "--mechanism", "none", "--out", out, "--device", "cuda")
-    assert here("rewrite", "--model", folder, *options) == (0, "", f"{said}{NONE}1 lines in {out}\n")
+    assert here("rewrite", "--model", folder, *options) == (0, "", f"{said}{NONE}1 line in {out}\n")
     options = ("--corpus", "flights:60", "--out", tmp_path / "m", "--latent", 4, "--steps", 2, "--device", "cuda")
     code, _, err = here("train", "adept", *options)
     assert (code, err) == (0, said)

@@ -377,9 +377,20 @@ def _rewrite_texts(
             raise typer.Exit(130) from None
     if kept is not None:
         kept.finish()
-        note(f"{number:,} {form.unit} in {out}")
+        note(f"{_counted(number, form.unit)} in {out}")
     if skipped := getattr(form, "skipped", 0):
         missing = "a text or an author" if getattr(form, "authors", None) else "a text"
-        note(f"{skipped:,} records without {missing} were left out")
+        note(f"left out: {_counted(skipped, 'records')} without {missing}")
     if beyond := getattr(form, "beyond", 0):
-        note(f"{beyond:,} records were left out: their authors have others that are rewritten, as many as --per-author")
+        note(
+            f"left out: {_counted(beyond, 'records')} beyond --per-author, whose authors have others that are rewritten"
+        )
+
+
+def _counted(number: int, units: str) -> str:
+    """A number of lines or records.
+
+    >>> _counted(1, "lines"), _counted(2000, "records")
+    ('1 line', '2,000 records')
+    """
+    return f"{number:,} {units if number != 1 else units.removesuffix('s')}"

@@ -343,6 +343,11 @@ def _made(
 def _with_guarantee(made: Any, who: str) -> Rewriter:
     """A rewriter whose guarantee can be asked for; if that fails, it is said here."""
     with blamed(who):
-        made.guarantee  # noqa: B018 (a property may fail)
+        guarantee = made.guarantee
+    if not isinstance(guarantee, TextGuarantee):
+        raise MechanismError(
+            f"{who} has {type(guarantee).__name__} as its guarantee, which says too little: give a "
+            "dpassay.text.rewriters.base.TextGuarantee, as in TextGuarantee(epsilon)"
+        )
     rewriter: Rewriter = made
     return rewriter

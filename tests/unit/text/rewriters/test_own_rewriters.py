@@ -115,6 +115,9 @@ class Chatty(RR):
         print("working")
         return super().rewrite(texts, rng)
 
+class Number(RR):
+    guarantee = 3
+
 class Broken(RR):
     def rewrite(self, texts, rng):
         return [text[1000] for text in texts]
@@ -242,6 +245,13 @@ def test_a_failure_is_the_rewriters_own_and_names_its_line(here):
     assert f"OverflowError: math range error (own_words.py, line {line_of('self.stays = ')})" in err
     code, _, err = here("Broken", "--epsilon", 1)
     assert (code, f"own_words.py, line {line_of('text[1000]')}" in err) == (4, True)
+
+
+def test_a_number_is_no_guarantee(here):
+    for options in (("--epsilon", 1), ("--true-epsilon", 1)):
+        code, out, err = here("Number", *options)
+        assert (code, out) == (4, "")
+        assert "has int as its guarantee, which says too little: give a" in err
 
 
 def test_what_a_rewriter_prints_is_no_rewriting(here):

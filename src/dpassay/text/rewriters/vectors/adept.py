@@ -204,16 +204,16 @@ def _fresh(place: Path, asked: Learnt, seed: int) -> tuple[Learnt, Arrays, bool]
 def _begun(place: Path, asked: Learnt) -> tuple[Learnt, Arrays, bool]:
     """The model as trained so far, and whether that run was finished."""
     about, arrays = read_folder(place, Learnt)
-    reached = {"steps", "loss", "token_accuracy", "sha256"}
-    changed = [n for n in Learnt.model_fields if n not in reached | {"plan"} and getattr(about, n) != getattr(asked, n)]
+    judged = {"steps", "loss", "token_accuracy", "sha256", "plan", "corpus"}
+    changed = [n for n in Learnt.model_fields if n not in judged and getattr(about, n) != getattr(asked, n)]
     changed += [n for n in asked.plan if n != "steps" and about.plan.get(n, 0.0) != asked.plan[n]]
-    if changed == ["corpus"]:
-        raise InputError(
-            f"{place} was trained on another corpus. Give the same corpus again, or train into another folder."
-        )
     if changed:
         raise InputError(
             f"{place} was trained with other settings: it differs in {', '.join(changed)}. "
             "Give the same corpus and options again, or train into another folder."
+        )
+    if about.corpus != asked.corpus:
+        raise InputError(
+            f"{place} was trained on another corpus. Give the same corpus again, or train into another folder."
         )
     return about.model_copy(update={"plan": asked.plan}), arrays, about.steps >= about.plan["steps"]
