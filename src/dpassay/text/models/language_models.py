@@ -135,19 +135,24 @@ def _card_of(name: str) -> Card:
     if name == SMOLLM2:
         path = _smollm2()
         return Card(name, path.parent, CAUSAL, SMOLLM2_TOKENS, 576, 8192, path.name)
-    folder = Path(name).expanduser()
-    if not folder.is_dir():
-        if name[0] in "./~" or name.count("/") > 1 or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
-            raise InputError(f"there is no folder {name}; give a model's folder, its name on the hub, or {SMOLLM2}")
-        folder = _fetched(name)
-    _check_weights(folder)
-    library = _transformers()
+    folder, library = model_folder(name), _transformers()
     try:
         with quietly():
             config = library.AutoConfig.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
     except Exception as error:
         raise InputError(f"{folder} is not a model of transformers ({_first_line(error)}); give another") from None
     return _card(name, folder, config, " ".join(config.architectures or []))
+
+
+def model_folder(name: str) -> Path:
+    """The folder of a model, fetched from the hub if it is a name there; its weights are not pickled."""
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        if name[0] in "./~" or name.count("/") > 1 or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
+            raise InputError(f"there is no folder {name}; give a model's folder, its name on the hub, or {SMOLLM2}")
+        folder = _fetched(name)
+    _check_weights(folder)
+    return folder
 
 
 def _card(name: str, folder: Path, config: Any, network: str) -> Card:

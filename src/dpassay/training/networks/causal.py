@@ -24,6 +24,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import cross_entropy, pad
 
 from dpassay.errors import InputError
+from dpassay.text.models.language_models import model_folder, quietly
 from dpassay.text.models.words import PAD
 from dpassay.training.aggregation import Stack
 from dpassay.training.federated import Weights
@@ -113,11 +114,13 @@ class Causal:
     vocabulary_from = TOKENS
 
     def __init__(self, name: str, device: torch.device, adapter: Adapter | None = None, at_once: int | None = None):
-        library = _library()
-        local = Path(name).is_dir()
+        library, folder = _library(), str(model_folder(name))
+        given: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
         try:
-            self.tokeniser = library.AutoTokenizer.from_pretrained(name, local_files_only=local)
-            model = library.AutoModelForCausalLM.from_pretrained(name, local_files_only=local, dtype=torch.float32)
+            with quietly():
+                self.tokeniser = library.AutoTokenizer.from_pretrained(folder, **given)
+                given |= {"use_safetensors": True, "dtype": torch.float32}
+                model = library.AutoModelForCausalLM.from_pretrained(folder, **given)
         except Exception as error:  # the library raises what its many parts raise
             said = str(error).split("\n", maxsplit=1)[0]
             raise InputError(
@@ -155,11 +158,12 @@ class Causal:
 
     def finish(self, folder: Path) -> None:
         """The model in the library's own form, with its tokeniser; what an adapter learnt is added to the weights."""
-        if self.adapter is not None:
-            self.model.save_pretrained(folder / ADAPTER)
-        whole = self.model if self.adapter is None else deepcopy(self.model).merge_and_unload()
-        whole.save_pretrained(folder / KEPT)
-        self.tokeniser.save_pretrained(folder / KEPT)
+        with quietly():
+            if self.adapter is not None:
+                self.model.save_pretrained(folder / ADAPTER)
+            whole = self.model if self.adapter is None else deepcopy(self.model).merge_and_unload()
+            whole.save_pretrained(folder / KEPT)
+            self.tokeniser.save_pretrained(folder / KEPT)
 
 
 class Whole(Causal):

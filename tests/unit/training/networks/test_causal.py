@@ -1,6 +1,8 @@
 """A causal transformers model from a folder is trained, kept in the library's own form, and resumed."""
 
+import json
 import re
+import shutil
 import sys
 
 import numpy as np
@@ -97,9 +99,41 @@ def test_updates_are_those_of_plain_gradient_descent(base):
         torch.testing.assert_close(update[0], -0.5 * gradient, rtol=1e-4, atol=1e-6)
 
 
-def test_what_is_no_model_is_refused(base, tmp_path):
+def test_code_that_comes_with_a_base_model_is_not_executed(base, tmp_path):
+    own = tmp_path / "own"
+    shutil.copytree(base, own)
+    config = json.loads((own / "config.json").read_text())
+    config |= {"model_type": "mine", "architectures": ["Mine"], "auto_map": {"AutoModelForCausalLM": "mine.Mine"}}
+    (own / "config.json").write_text(json.dumps(config))
+    (own / "mine.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'w')")
     with pytest.raises(InputError, match="is not a causal transformers model that can be read here"):
-        Causal(str(tmp_path), torch.device("cpu"))
+        Causal(str(own), torch.device("cpu"))
+    assert not (tmp_path / "executed").exists()
+
+
+def test_a_base_model_is_read_and_kept_without_a_word(base, tmp_path, capfd):
+    train(SAID, tmp_path / "m", settings(base, plan=RoundPlan(rounds=1, batch=2)))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_is_no_model_is_refused(base, tmp_path):
+    for folder, message in (
+        ("empty", "has no weights"),
+        ("pickled", r"pytorch_model\.bin holds pickled weights, which can run code when read"),
+        ("odd", "is not a causal transformers model that can be read here"),
+        ("./none", "there is no folder"),
+    ):
+        place = tmp_path / folder
+        if folder != "./none":
+            place.mkdir()
+        if folder == "pickled":
+            shutil.copytree(base, place, dirs_exist_ok=True)
+            (place / "model.safetensors").unlink()
+            torch.save({}, place / "pytorch_model.bin")
+        if folder == "odd":
+            (place / "model.safetensors").write_bytes(b"")
+        with pytest.raises(InputError, match=message):
+            Causal(str(place), torch.device("cpu"))
     with pytest.raises(InputError, match="has its own vocabulary"):
         train(SAID, tmp_path / "m", settings(base), vocabulary=["a"])
     causal = Causal(str(base), torch.device("cpu"))
