@@ -21,7 +21,8 @@ from dpassay.exact.analysis import analyse, dropped_share, region_at
 from dpassay.exact.dataflow.sampling import Steps
 from dpassay.exact.mechanisms.additive_noise import additive_uppers
 from dpassay.exact.mechanisms.top_k import scores_kept
-from dpassay.exact.profiles.bounds import before_dropout
+from dpassay.exact.pld.loss_components import LaplaceLoss
+from dpassay.exact.profiles.bounds import PairBound, ProfileBound, before_dropout
 from dpassay.exact.profiles.dominating_pairs import dominating_pair_is_known
 from dpassay.exact.profiles.levels import LevelBound
 from dpassay.exact.profiles.profile import quick
@@ -298,10 +299,9 @@ def _laplace_scale(region: Region, guarantee: EpsilonDelta) -> Number:
 
     def excess(log_scale: float, near: bool = False) -> float:
         uppers = additive_uppers(Laplace(number(math.exp(log_scale))), region)
+        epsilon = guarantee.exact_epsilon
         deltas = (
-            bound.near_delta(guarantee.exact_epsilon)
-            if near and isinstance(bound, SaddlepointBound)
-            else up(quick(bound).delta(guarantee.exact_epsilon))
+            _near_delta(bound, epsilon) if near else up(quick(bound).delta(epsilon))
             for bound in uppers
             if not isinstance(bound, LevelBound)  # a table at each scale takes too long
         )
@@ -315,17 +315,30 @@ def _laplace_scale(region: Region, guarantee: EpsilonDelta) -> Number:
     while excess(high) > 0:
         high += math.log(2)
     shift = 1 - low  # the root finder's width is relative
-    # About where it is, and from there as far as it takes.
+    # About where it is, and from there as far as it takes in one direction or the other.
     _, start = falling_root(lambda t: excess(t - shift, near=True), 1.0, high + shift, 1e-4)
+    low, high, reach = 1.0, high + shift, 0.001
     if excess(start - shift) > 0:
-        reach = 0.004
-        while start + reach < high + shift and excess(start + reach - shift) > 0:
-            start, reach = start + reach, 2 * reach
-        low, high = start, min(high + shift, start + reach)
+        low = start
+        while low + reach < high and excess(low + reach - shift) > 0:
+            low, reach = low + reach, 4 * reach
+        high = min(high, low + reach)
     else:
-        low, high = 1.0, start
+        high = start
+        while high - reach > low and excess(high - reach - shift) <= 0:
+            high, reach = high - reach, 4 * reach
+        low = max(low, high - reach)
     _, high = falling_root(lambda t: excess(t - shift), low, high, 1e-4)
     return number(math.exp(high - shift))
+
+
+def _near_delta(bound: ProfileBound, epsilon: Number) -> float:
+    """About what δ(ε) is, to search with: of equal coordinates by the saddle point, without a grid."""
+    if isinstance(bound, PairBound):
+        equal = [loss.components[0] for loss in bound.losses if len(loss.components) == 1]
+        if len(equal) == len(bound.losses) and all(isinstance(one, LaplaceLoss) and n > 1 for one, n in equal):
+            return max(SaddlepointBound(one.pure, math.inf, n).near_delta(epsilon) for one, n in equal)
+    return bound.near_delta(epsilon) if isinstance(bound, SaddlepointBound) else up(quick(bound).delta(epsilon))
 
 
 def _discrete(task: _Task) -> Iterable[_Proposal]:
