@@ -12,7 +12,7 @@ BIN := .venv/bin
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist worksteal
 # A trace runs code in copies of its process, which take as long as it is large: these tests have small ones.
 # Torch cannot be copied once it uses a GPU.
-TRACES := tests/unit/trace tests/quality
+TRACES := tests/unit/trace tests/unit/adapters tests/quality
 
 .PHONY: demo test test-all check proofs docs bench clean
 

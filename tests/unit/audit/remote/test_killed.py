@@ -116,12 +116,16 @@ from pathlib import Path
 from distributed_calls import FOLDER
 
 source = random.Random(os.urandom(16))
+calls = 0
 parent = os.environ["DYING_PARENT"]
 
 def dies(x):
-    \"\"\"Laplace noise of its own; in a worker it ends the process once, in a run with the second input.\"\"\"
+    \"\"\"Laplace noise of its own; in a worker it ends the process once, after guesses were made, with the second input.\"\"\"
+    global calls
+    calls += 1
     died = Path(FOLDER) / "died"
-    if str(os.getpid()) != parent and x == 1.0 and source.random() < 0.05 and not died.exists():
+    late = str(os.getpid()) != parent and calls > 1000 and x == 1.0
+    if late and source.random() < 0.05 and not died.exists():
         died.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return x + source.choice((-1, 1)) * source.expovariate(1)
