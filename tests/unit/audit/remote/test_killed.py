@@ -120,7 +120,7 @@ calls = 0
 parent = os.environ["DYING_PARENT"]
 
 def dies(x):
-    \"\"\"Laplace noise of its own; in a worker it ends the process once, after guesses were made, with the second input.\"\"\"
+    \"\"\"Laplace noise of its own; in a worker it ends the process once, when guesses have been made.\"\"\"
     global calls
     calls += 1
     died = Path(FOLDER) / "died"
