@@ -24,6 +24,7 @@ from dpassay.audit.outputs.leaves import is_value
 from dpassay.audit.outputs.outputs import LONGEST, Array, Outputs
 from dpassay.values import dataclass
 
+PARTS = 4  # of the runs, each of which tests what the others propose
 FEWEST = 1024  # outputs of both inputs from which events are proposed: others show what is not rare
 BY_CHANCE = 0.2  # the largest share of the events that chance may be expected to propose
 MOST_TIMES = 256  # more often is not told apart: chance never does that
@@ -66,16 +67,16 @@ class Exclusive(Distinguisher):
 
     @classmethod
     def cross_fit(cls, training: TrainingSet) -> tuple[Self, list[Scores]] | None:
-        """One from all runs, and the scores that those from either half give the other half."""
+        """One from all runs, and the scores that each quarter of them gets from one from the others."""
         seen = cls._seen(training)
         whole = next(cls._proposed(seen, training), None) if seen else None
         if whole is None:
             return None
-        halves = [[one.part(slice(start, None, 2)) for one in seen] for start in (0, 1)]
         scores: list[list[Scores]] = [[np.zeros(0)] for _ in seen]
-        for half, other in (halves, reversed(halves)):
-            for fitted in cls._proposed(half, training):
-                for side, outputs in zip(scores, other, strict=True):
+        for quarter in range(PARTS):
+            others, own = ([one.part(quarter, inside=inside) for one in seen] for inside in (False, True))
+            for fitted in cls._proposed(others, training):
+                for side, outputs in zip(scores, own, strict=True):
                     side.append(fitted._score(outputs))
         return whole, [np.concatenate(side) for side in scores]
 
@@ -184,10 +185,15 @@ class _Seen:
         leaves = [() if known is None else known.leaves.keys() for known in apart]
         return cls(outputs.matrix(width) if width else np.zeros((len(outputs), 0)), texts, *found, leaves)
 
-    def part(self, some: slice) -> Self:
-        return replace(
-            self, rows=self.rows[some], texts=self.texts[some], codes=self.codes[some], paths=self.paths[some]
-        )
+    def part(self, quarter: int, *, inside: bool) -> Self:
+        """What is in one quarter of the outputs, or in the others."""
+        chosen = (np.arange(len(self.rows)) % PARTS == quarter) == inside
+        places = np.flatnonzero(chosen).tolist()
+        texts, paths = ([entries[i] for i in places] if entries else [] for entries in (self.texts, self.paths))
+        made = replace(self, rows=self.rows[chosen], texts=texts, codes=self.codes[chosen], paths=paths)
+        if "words" in vars(self):
+            vars(made)["words"] = [self.words[i] for i in places]
+        return made
 
     @cached_property
     def words(self) -> list[set[str]]:

@@ -22,7 +22,7 @@ from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.outputs.keys import distinct
 from dpassay.audit.outputs.outputs import Array, Outputs, part
 from dpassay.audit.testing.expected_power import CAUTION_SMOOTH, SPREADS, Hypothesis, expected_power, logistic_curve
-from dpassay.audit.testing.inference import Counts
+from dpassay.audit.testing.inference import Counts, log_limits
 from dpassay.audit.testing.paired_variance import efficiency_of
 from dpassay.compute.kernels.numpy_kernels import FAR
 from dpassay.pipeline.distributions import Distribution
@@ -34,6 +34,7 @@ SURE = 0.95  # proportion of its observed log-odds that a rule must be expected 
 ONE_SIDED = 0.8  # weight of a rule that only ever names one input: on few runs it looks better than it is
 MOST_FITTED = 1 << 15  # runs of each input that distinguishers other than those of rare events are fitted to
 RARE_FROM = 1 << 13  # runs that showed nothing else, from which on rare events are tried unless other runs contradict
+SURPRISE = math.log(100)  # evidence of rare events that outweighs what a choice among thousands of rules gathered
 NOTHING_GAINED = 1e-8  # the expected power of a rule that is expected to gain nothing is below
 LARGEST_SCORES, SMALLEST_RESOLUTION = 1e300, 1e-300
 AS_GOOD = 0.97  # a distinguisher that costs more must leave cheaper ones below this share of its expected power
@@ -83,6 +84,11 @@ class DecisionRule:
         """
         named = self.candidates == 2 and isinstance(self.distinguisher, Frequencies)
         return named and self.expected_power >= SURE * math.log((self.right + 1) / (self.wrong + 1)) > 0
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether it is expected to gain nothing."""
+        return self.expected_power < NOTHING_GAINED
 
     def initial_counts(self, trust: float) -> Counts:
         """No guesses yet; the observed accuracy is expected again, weighted by `trust`."""
@@ -195,9 +201,9 @@ def learn(
             best, gained = rule, _gained(rule, sum(map(len, scores)), hypothesis)
     if custom is None and distributions is None and bits != "only" and len(everything) == 2:
         total, rule = sum(map(len, everything)), _of_rare_events(everything, tuple(inputs), hypothesis)
-        late = total >= RARE_FROM and (best is None or best.expected_power < NOTHING_GAINED)
-        if rule is not None and _gained(rule, total, hypothesis) > gained and (late or _clearly_better(rule, best)):
-            best = rule
+        late = total >= RARE_FROM and (best is None or best.hopeless)
+        if rule is not None and (late or _clearly_better(rule, best)):
+            best = rule if _gained(rule, total, hypothesis) > gained or _surprising(rule, hypothesis) else best
     return best
 
 
@@ -210,12 +216,24 @@ def _gained(rule: DecisionRule, runs: int, hypothesis: Hypothesis) -> float:
     return float(expected_power(right, wrong, runs, replace(hypothesis, runs=0), caution=CAUTION_SMOOTH))
 
 
+def _surprising(rule: DecisionRule, hypothesis: Hypothesis) -> bool:
+    """Whether so many correct guesses on runs that it was not chosen on would seldom happen under the claim."""
+    if hypothesis.delta:
+        return False
+    log_p, log_not = log_limits(hypothesis.epsilon, hypothesis.candidates)
+    share = rule.right / max(1, rule.right + rule.wrong)
+    if share <= math.exp(log_p):
+        return False
+    evidence = rule.right * (math.log(share) - log_p)  # a Chernoff bound
+    return evidence + (rule.wrong * (math.log1p(-share) - log_not) if rule.wrong else 0.0) > SURPRISE
+
+
 def _of_rare_events(
     everything: Sequence[Outputs], inputs: tuple[Any, ...], hypothesis: Hypothesis
 ) -> DecisionRule | None:
     """A rule from all runs, since every rare event there is counts.
 
-    What it is expected to achieve is what one from either half achieves on the other. That no run contradicts the
+    What it is expected to achieve is what rules from three quarters achieve on the fourth. That no run contradicts the
     events of all runs is no evidence: a rule that expects to be always right loses everything if it is not.
     """
     found = Exclusive.cross_fit(TrainingSet(tuple(everything), inputs, epsilon=hypothesis.epsilon))

@@ -21,6 +21,7 @@ from dpassay.audit.mechanisms.targets import draw, draw_each, one_at_a_time
 from dpassay.audit.outputs.outputs import Outputs, join, part, read
 from dpassay.audit.remote.timing import OutOfTime, check_time
 from dpassay.audit.testing import similarity_rule
+from dpassay.audit.testing.decision_rule import RARE_FROM
 from dpassay.audit.testing.experiment import (
     FEWEST_EACH,
     FIRST_ROUND,
@@ -361,7 +362,11 @@ def _begin_round(experiment: Experiment, game: GameState, budget: int, alone: bo
     training = replace(training, cost=training.cost + glance)
     size, tested = sum(map(len, had)) or size, sum(counts.runs for counts in game.counts)
     length, left = int((GROWTH - 1) * size), budget - game.runs - training.cost
-    last = training.exact or full or size >= MOST_LEARNT or left - length < WORTHWHILE * size
+    last = training.exact or full or size >= MOST_LEARNT
+    if not last and left - length < WORTHWHILE * size:
+        # A rule that promises nothing is not kept for all that is left: a rare event may show soon.
+        last = training.rule is None or not training.rule.hopeless or not RARE_FROM <= size <= left // 2
+        length //= 2
     length, unknown = budget if last else length, _alone(experiment, training.singly)
     alone = unknown and (alone or tested < ALONE)
     length = min(length, max(ALONE - tested, FEWEST_ALONE)) if alone and last else length

@@ -221,13 +221,15 @@ def learn_rule(
 def learn_well(experiment: Experiment, budget: int, lost: int = 0) -> TrainingResult:
     """Learn from an eightieth of the runs. If more could help, learn from a sixteenth and calibrate on a tenth.
 
-    Where these are too few to learn from, a quarter of all runs serves for both.
+    Where these are too few to learn from, a quarter of all runs serves for both. A curve through so few scores would
+    promise more for rare guesses than most outputs keep.
     """
     if budget < FEWEST_RUNS:
         return TrainingResult(None, 0)
     if experiment.custom is not None or experiment.distributions() is not None:
         return learn_rule(experiment, max(32, min(budget // 10, DISTRIBUTION_DRAWS)), TRAININGS * lost, first=True)
     if budget < FEW:
+        experiment = replace(experiment, hypothesis=replace(experiment.hypothesis, spreads=0.0))
         return learn_rule(experiment, max(FEWEST_RUNS // 2, budget // 4), TRAININGS * lost, first=True)
     first = learn_rule(experiment, budget // 80, TRAININGS * lost, first=True)
     if first.rule is not None and first.rule.sure and first.cost >= SURE_FROM:
