@@ -189,7 +189,8 @@ class _Seen:
         """What is in one quarter of the outputs, or in the others."""
         chosen = (np.arange(len(self.rows)) % PARTS == quarter) == inside
         places = np.flatnonzero(chosen).tolist()
-        texts, paths = ([entries[i] for i in places] if entries else [] for entries in (self.texts, self.paths))
+        texts = [self.texts[i] for i in places] if self.texts else []
+        paths = [self.paths[i] for i in places] if self.paths else []
         made = replace(self, rows=self.rows[chosen], texts=texts, codes=self.codes[chosen], paths=paths)
         if "words" in vars(self):
             vars(made)["words"] = [self.words[i] for i in places]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import groupby
@@ -19,9 +20,14 @@ from dpassay.audit.outputs.leaves import MOST_MEMBERS, ROOT, element, leaves_of
 from dpassay.audit.outputs.outputs import LONGEST, Array, Outputs, as_row
 from dpassay.values import dataclass
 
-Look: TypeAlias = Literal["numbers", "values", "text", "difference", "sum", "whole", "repeats", "code points"]
+Look: TypeAlias = Literal[
+    "numbers", "values", "text", "difference", "sum", "xor", "whole", "repeats", "code points", "ends"
+]
 INDEX, COUNT = f"{ROOT}.index(", f"{ROOT}.count("
-LOOKS = ("numbers", "values", "text", "difference", "sum", "whole", "repeats", "code points")
+LOOKS = ("numbers", "values", "text", "difference", "sum", "xor", "whole", "repeats", "code points", "ends")
+IN_TEXT, CODES = "numbers(text)", "codes(text)"  # rows that are made of each output's text
+WORDS, CHARACTERS = "words", "characters"  # what "ends" compares
+MOST_DIGITS = 15  # of a number in a text that is read
 PHASES, MOST_STEPS = 1 << 10, 1e9  # of a number between two multiples, and multiples that doubles still tell apart
 MOST_NAMED = 3  # numbers of a sum
 FEW_PATHS = 8  # are looked at one by one
@@ -61,8 +67,12 @@ class View:
             return Outputs(None, ["\n".join([t for t in some if t]) for some in texts])
         if self.look in ("repeats", "code points"):
             shown = (repeats if self.look == "repeats" else code_points)(outputs)[:, None]
+        elif self.look == "ends":
+            shown = same_ends(outputs, self.paths[0])[:, None]
         else:
             shown = self._matrix(outputs)
+        if self.look == "xor":
+            return Outputs(exclusive_or(shown, self.modulus)[:, None])
         with np.errstate(invalid="ignore", over="ignore"):
             if self.look == "difference":
                 shown = shown[:, :1] - shown[:, 1:]
@@ -79,6 +89,9 @@ class View:
     def names(self) -> tuple[str, ...]:
         """The names of its columns."""
         names = self._names()
+        if self.look == "xor":
+            bits = f"bit {int(self.modulus).bit_length() - 1}" if self.modulus else "the parity of all bits"
+            return (f"{bits} of {names[0]}",)
         if not self.modulus:
             return names
         shown = [f"({name})" if " " in name else name for name in names]
@@ -93,12 +106,15 @@ class View:
             return ("the number of words or entries that repeat another",)
         if self.look == "code points":
             return ("the sum of the characters' codes",)
-        if self.look == "sum" and len(self.paths) > MOST_NAMED:
-            return (f"the sum of {', '.join(self.paths[:MOST_NAMED])} and {len(self.paths) - MOST_NAMED} more",)
-        if self.look in ("difference", "sum"):
-            return (f" {'-' if self.look == 'difference' else '+'} ".join(self.paths),)
-        offsets = self.offsets or (0,) * len(self.paths)
-        return tuple(f"{path} - {_shown(o)}" if o else path for path, o in zip(self.paths, offsets, strict=True))
+        if self.look == "ends":
+            return (f"whether the first and the last of its {self.paths[0]} are equal",)
+        paths = tuple(map(in_words, self.paths))
+        if self.look == "sum" and len(paths) > MOST_NAMED:
+            return (f"the sum of {', '.join(paths[:MOST_NAMED])} and {len(paths) - MOST_NAMED} more",)
+        if self.look in _SIGNS:
+            return (f" {_SIGNS[self.look]} ".join(paths),)
+        offsets = self.offsets or (0,) * len(paths)
+        return tuple(f"{path} - {_shown(o)}" if o else path for path, o in zip(paths, offsets, strict=True))
 
 
 def residues(numbers: Array, modulus: float) -> Array:
@@ -117,6 +133,64 @@ def residues(numbers: Array, modulus: float) -> Array:
         phases = np.rint((steps - np.rint(steps)) * PHASES)
         phases = np.where(phases == -PHASES // 2, PHASES // 2, phases) / PHASES * modulus
         return np.where(np.abs(steps) <= MOST_STEPS, phases + 0.0, np.nan)
+
+
+_SIGNS = {"difference": "-", "sum": "+", "xor": "^"}
+
+
+def in_words(path: str) -> str:
+    """A path for a reader: parts of texts are counted from 1."""
+    base, place = base_of(path)
+    kind = {IN_TEXT: "number", CODES: "character"}.get(base)
+    return f"{kind} {place + 1} of the text" if kind else path
+
+
+def exclusive_or(integers: Array, bit: float) -> Array:
+    """This bit of the exclusive or of the integers in each row, or the parity of all bits for 0; NaN for other rows.
+
+    >>> exclusive_or(np.array([[5.0, 1.0], [7.0, 7.0], [0.5, 1.0]]), 4.0).tolist()
+    [1.0, 0.0, nan]
+    """
+    with np.errstate(invalid="ignore"):
+        whole = ((integers == np.rint(integers)) & (np.abs(integers) < EXACT)).all(axis=1)
+    folded = np.bitwise_xor.reduce(np.where(whole[:, None], integers, 0.0).astype(np.int64), axis=1)
+    if bit:
+        folded >>= int(bit).bit_length() - 1
+    else:
+        folded &= EXACT - 1
+        for shift in (32, 16, 8, 4, 2, 1):
+            folded ^= folded >> shift
+    return np.where(whole, folded & 1, np.nan)
+
+
+def same_ends(outputs: Outputs, what: str) -> Array:
+    """1 for each output whose first and last word, entry or character are equal, 0 for others."""
+    if outputs.numbers is not None:
+        several = outputs.numbers.shape[1] > 1
+        return np.array(outputs.numbers[:, 0] == outputs.numbers[:, -1] if several else np.zeros(len(outputs)), float)
+    found = []
+    for item, text in zip(outputs.items, outputs.texts(), strict=True):
+        row = as_row(item)
+        entries: Sequence[Any] = (text.split() if what == WORDS else text) if row is None else row.tolist()
+        found.append(float(len(entries) > 1 and entries[0] == entries[-1]))
+    return np.array(found)
+
+
+def text_rows(outputs: Outputs, base: str) -> list[Array]:
+    """The numbers in each output's text, or the codes of its characters."""
+    made = outputs.projections.get(base)
+    if made is None:
+        texts = [text[: 8 * LONGEST] for text in outputs.texts()]
+        if base == CODES:
+            made = [np.array(list(map(ord, text[:LONGEST])), dtype=float) for text in texts]
+        else:
+            made = [np.array([*map(float, _DIGITS.findall(text))]) for text in texts]
+        outputs.projections[base] = made
+    rows: list[Array] = made
+    return rows
+
+
+_DIGITS = re.compile(rf"(?<![0-9])[0-9]{{1,{MOST_DIGITS}}}(?![0-9])")
 
 
 def repeats(outputs: Outputs) -> Array:
@@ -209,7 +283,7 @@ def columns(outputs: Outputs, paths: Sequence[str], offsets: Sequence[int] = ())
         places = [place for place in places if place[0]]
     for _, group in groupby(places, key=lambda place: (place[0], "" if place[0] else place[3])):
         several = list(group)
-        if not several[0][0] or len(several) == 1:
+        if not several[0][0] or (len(several) == 1 and several[0][0] not in (IN_TEXT, CODES)):
             for _, _, j, path, offset in several:
                 rows[:, j] = _column(outputs, path, offset)
             continue
@@ -239,6 +313,8 @@ def _table(outputs: Outputs) -> LeafTable | None:
 
 def _rows_at(outputs: Outputs, base: str) -> Array | list[Any]:
     """The rows of numbers at a path: one array if all have the same length."""
+    if base in (IN_TEXT, CODES):
+        return text_rows(outputs, base)
     made = outputs.projections.get(base)
     if made is None:
         made = rows_at(outputs.apart, base) if outputs.apart else None

@@ -1,8 +1,9 @@
 """Relations between the numbers of an output that differ between two inputs where no number does by itself.
 
-Residues of integers, of their sums and differences, and of all integers together; parities of three; how far numbers
-are from multiples of a power of ten; correlations of all pairs; repeated words or entries. Only training runs are used
-here, and only some of them. Whatever is chosen, the verdict is valid.
+Residues of integers, of their sums and differences, and of all integers together; parities of three; bits of the
+exclusive or of two; how far numbers are from multiples of a power of ten; correlations of all pairs; repeated words or
+entries. Texts are read as the numbers in them and, if all are equally long, as the codes of their characters. Only
+training runs are used here, and only some of them. Whatever is chosen, the verdict is valid.
 
 All pairs of n columns take one product of matrices: the mean of e^(2πi(a + b)/m) shows whether a + b has other
 residues modulo m, since it is 0 if all are equally frequent.
@@ -15,7 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.audit.outputs.leaf_screening import distances
-from dpassay.audit.outputs.leaf_views import MOST_STEPS, Look, View, code_points, repeats
+from dpassay.audit.outputs.leaf_views import (
+    CHARACTERS,
+    CODES,
+    IN_TEXT,
+    MOST_STEPS,
+    WORDS,
+    Look,
+    View,
+    code_points,
+    exclusive_or,
+    repeats,
+    same_ends,
+    text_rows,
+)
 from dpassay.audit.outputs.outputs import Array, Outputs, part
 
 EXAMINED = 512  # outputs of each input
@@ -25,6 +39,7 @@ GRAINS = tuple(10.0**-k for k in range(7))
 DIGITS = tuple(range(2, 10))  # multiples of the last digit of rounded numbers, whose residues are compared
 NEARLY_WHOLE = 1e-6
 MOST_PAIRED, MOST_IN_THREES, MOST_CORRELATED = 32, 32, 128  # columns
+MOST_NUMBERS, MOST_BITS = 8, 30  # in a text, and of an integer
 BEST = 2  # relations of each sort
 SURE = 5.0  # by how much a squared deviation must exceed the largest one that chance gives
 CLEARLY = 1.5  # times as far must a sum or difference be from what chance gives as the numbers themselves
@@ -59,7 +74,7 @@ def related_numbers(sides: Sequence[Array], paths: Sequence[str]) -> list[View]:
 
 
 def related_outputs(outputs: Sequence[Outputs]) -> list[View]:
-    """Relations of whole outputs: repeated words or entries, and the sum of a text's characters."""
+    """Relations of whole outputs: repeated words or entries, equal ends, and what the characters of a text tell."""
     some, found = [part(side, 0, EXAMINED) for side in outputs], []
     if min(map(len, some)) == 0:
         return []
@@ -67,13 +82,30 @@ def related_outputs(outputs: Sequence[Outputs]) -> list[View]:
     clear = np.sqrt(SURE * sum(1 / len(side) for side in some) / 2)  # of Kolmogorov and Smirnov's distance
     if distances([column[:, None] for column in counted])[0] > clear:
         found.append(View("repeats", ("output",)))
+    for what in (WORDS, CHARACTERS):
+        ends = [same_ends(side, what) for side in some]
+        if float(_deviation([column.mean() for column in ends], ends)) > SURE:
+            found.append(View("ends", (what,)))
     if any(side.numbers is None for side in some):
+        found += _in_texts(some)
         sums = [code_points(side)[:, None] for side in some]
         if all(np.ptp(column) > 0 for column in sums):
             deviations = {m: float(_deviation([_waves(column, m).mean() for column in sums], sums)) for m in MODULI}
             found += [
                 View("code points", ("output",), modulus=float(m)) for m in _clear(deviations, len(deviations))[:1]
             ]
+    return found
+
+
+def _in_texts(outputs: Sequence[Outputs]) -> list[View]:
+    """Relations of the first numbers in texts, and of the characters of texts that are equally long."""
+    found = []
+    for base, fewest, most in ((IN_TEXT, 1, MOST_NUMBERS), (CODES, 3, MOST_PAIRED)):
+        sides = [[row for row in text_rows(side, base) if len(row)] for side in outputs]
+        lengths = {len(row) for rows in sides for row in rows}
+        if min(map(len, sides)) and fewest <= min(lengths) <= most and (base == IN_TEXT or len(lengths) == 1):
+            rows = [np.stack([row[: min(lengths)] for row in some]) for some in sides]
+            found += related_numbers(rows, [f"{base}[{j}]" for j in range(min(lengths))])
     return found
 
 
@@ -121,7 +153,7 @@ def _residues(sides: Sequence[Array], paths: Sequence[str], span: Array) -> list
         if width > 2:
             total = [side.prod(axis=1).mean() for side in waves]
             scored[View("sum", tuple(paths), modulus=modulus)] = float(_deviation(total, sides))
-    scored |= _low_bits(sides, paths, span)
+    scored |= _low_bits(sides, paths, span) | _exclusive_or(sides, paths, span)
     limit = np.log(tried + len(scored)) + SURE
     found = sorted((view for view in scored if scored[view] > limit), key=lambda view: -scored[view])[:BEST]
     return found + (list(_parities(sides, paths)) if width > 2 else [])
@@ -135,6 +167,25 @@ def _low_bits(sides: Sequence[Array], paths: Sequence[str], span: Array) -> dict
         means = [np.exp(2j * np.pi / modulus * np.mod(rows[:, wide], modulus)).mean(axis=0) for rows in sides]
         for j, deviation in zip(wide.tolist(), _deviation(means, sides).tolist(), strict=True):
             scored[View("numbers", (paths[j],), modulus=modulus)] = deviation
+    return scored
+
+
+def _exclusive_or(sides: Sequence[Array], paths: Sequence[str], span: Array) -> dict[View, float]:
+    """Bits of the exclusive or of two integers, for each bit the best pair; and the parity of all bits of one."""
+    scored: dict[View, float] = {}
+    integers = [rows[:, :MOST_PAIRED].astype(np.int64) for rows in sides]
+    for j in np.flatnonzero(span[:MOST_PAIRED] > 2).tolist():
+        signs = [np.asarray(1.0 - 2.0 * exclusive_or(rows[:, [j]], 0.0)) for rows in sides]
+        # Twice the mean of ±1 moves as much as that of numbers of any phase.
+        scored[View("xor", (paths[j],))] = float(_deviation([side.mean() for side in signs], signs)) / 2
+    one, two = np.triu_indices(integers[0].shape[1], 1)
+    for bit in range(1, int(span[:MOST_PAIRED].max()).bit_length() if len(one) else 0):
+        signs = [np.asarray(1.0 - 2.0 * (rows >> bit & 1), dtype=float) for rows in integers]
+        gaps = _deviation([(side.T @ side)[one, two] / len(side) for side in signs], signs) / 2
+        alone = _deviation([side.mean(axis=0) for side in signs], signs) / 2
+        best = int(gaps.argmax())
+        if gaps[best] > CLEARLY * max(alone[one[best]], alone[two[best]]) and bit < MOST_BITS:
+            scored[View("xor", (paths[one[best]], paths[two[best]]), modulus=float(1 << bit))] = float(gaps[best])
     return scored
 
 

@@ -164,11 +164,11 @@ def test_few_runs_of_a_fixed_number_are_enough_for_noise_of_half_the_size():
 
 
 def test_a_rare_event_behind_noise_at_the_claim_is_found():
-    """Twelve outputs of each input are decisive: too few to outdo a rule chosen among thousands, but surprising."""
+    """Nine outputs of each input are decisive: too few to outdo a rule chosen among thousands, but surprising."""
     rng = np.random.default_rng(3)
     drawn = [x + rng.laplace(size=9_000) for x in (0.0, 1.0)]
     for x, side in enumerate(drawn):
-        side[::751] = 100.5 + x
+        side[::1_001] = 100.5 + x
     seen = [read(side) for side in drawn]
     halves = [[part(side, 0, 4_500) for side in seen], [part(side, 4_500) for side in seen]]
     rule = learn(*halves, (0.0, 1.0), Hypothesis(1.0), everything=seen)

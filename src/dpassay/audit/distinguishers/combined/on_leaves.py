@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -29,7 +30,7 @@ from dpassay.audit.outputs.leaf_screening import (
     positions,
     views_of_vectors,
 )
-from dpassay.audit.outputs.leaf_views import FRACTION, LOOKS, View, partly_whole
+from dpassay.audit.outputs.leaf_views import CHARACTERS, FRACTION, LOOKS, WORDS, View, partly_whole
 from dpassay.audit.outputs.leaves import ROOT
 from dpassay.audit.outputs.outputs import Outputs, part
 from dpassay.audit.outputs.relations import related_numbers, related_outputs
@@ -106,7 +107,7 @@ class OnLeaves(Distinguisher):
             columns = View("numbers", tuple(paths))
             views += related_numbers([columns.of(outputs).matrix(len(paths)) for outputs in some], paths)
         for view in views:
-            single = view.modulus or view.look == "repeats"
+            single = view.modulus or view.look in ("repeats", "xor", "ends")
             kinds = (Statistic, Frequencies) if single else (Statistic, BoostedTables)
             yield from cls._fit(view, replace(training, inputs=()), *kinds)
 
@@ -201,6 +202,8 @@ class OnLeaves(Distinguisher):
         require(look != "difference" or len(paths) == 2, "two paths")
         modulus = float(data.get("modulus", 0.0))
         require(modulus == 0 or 1e-9 <= modulus <= 1e9, "a modulus from 1e-9 to 1e9")
+        require(look != "ends" or paths in ((WORDS,), (CHARACTERS,)), "words or characters")
+        require(look != "xor" or (len(paths) <= 2 and math.frexp(modulus)[0] in (0, 0.5)), "a bit of one or two")
         base = cls.from_data(data["base"], at_hand)
         require(not isinstance(base, OnLeaves), "a distinguisher of other outputs")
         return cls(View(look, paths, offsets, modulus), base)
