@@ -20,7 +20,7 @@ from dpassay.core.guarantee import (
 from dpassay.core.interval import Interval, outward
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import TIE, as_written, down, middle, number
-from dpassay.core.parameters import merge_parameters
+from dpassay.core.parameters import merge_parameters, refuse_misspelled
 from dpassay.errors import ExpressionError, InputError
 from dpassay.evidence.confirm import confirmed
 from dpassay.evidence.verdict import Advice, ExactEvidence, Refuted, Verdict
@@ -30,6 +30,9 @@ from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.pipeline.mechanism import HasDistribution
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.words.mechanisms import MECHANISMS, WordMechanism
+
+# Besides what is claimed.
+OPTIONS = ("pairs", "guarantee", "neighbours", "people", "runs", "seed", "tight", "parameters")
 
 
 def check(
@@ -80,6 +83,7 @@ def check(
         if runs or pairs is not None:
             raise InputError("word mechanisms are checked exactly; to run a mechanism, use audit(...)")
         return check_words(subject, guarantee, epsilon=epsilon, delta=delta, **merge_parameters(parameters, more))
+    refuse_misspelled(more, OPTIONS, f"{subject} {getattr(subject, 'pipeline', '')}")
     runnable, read = subject, None
     if not isinstance(subject, Claim | Pipeline | str) and (known := adapted(subject)) is not None and known.pipeline:
         read = known.between(neighbours)

@@ -47,6 +47,18 @@ def in_one_line(kind: str, said: str) -> str:
     return f"{kind}: {' '.join(said.split())}" if said.strip() else kind
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The nearest of the known names as the end of a sentence, or nothing if none is near.
+
+    >>> did_you_mean("dimm", ["dim", "delta"]), did_you_mean("seed", ["dim"])
+    ("; did you mean 'dim'?", '')
+    """
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, sorted(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
 class DpassayError(Exception):
     """Base of all errors that dpassay raises on purpose.
 

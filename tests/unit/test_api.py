@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dpassay
 import tiers
+from dpassay import audit
 from dpassay.api import check
 from dpassay.claims.claim import Claim
 from dpassay.core.interval import outward
@@ -308,3 +310,36 @@ def test_only_a_bare_word_is_taken_for_the_name_of_a_claim():
 def test_a_delta_below_all_doubles_is_named_in_the_reason(text: str, delta: str) -> None:
     with pytest.raises(InputError, match=rf"delta must be 0 \(pure DP\) or at least 1e-300, got {delta}"):
         check(text, epsilon=1, delta=delta)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: check("clip(l2, 1) | laplace(2)", epsilon=1, dim=3, neighbors="any"), "did you mean 'neighbours'"),
+        (lambda: audit(lambda x, rng: x, [(0.0, 1.0)], epsilon=1, run=100), "did you mean 'runs'"),
+        (lambda: dpassay.trace(lambda x, rng: x, [0.0, 1.0], epsilon=1, delt=0.1), "did you mean 'delta'"),
+    ],
+)
+def test_a_misspelled_option_is_answered_with_the_nearest(call, said):
+    with pytest.raises(InputError, match=f"unknown option .*; {said}"):
+        call()
+
+
+def test_a_parameter_may_have_nearly_an_options_name():
+    assert check("clip(l2, run) | laplace(2*run)", epsilon=1, dim=1, run=3).proven
+
+
+def test_a_list_of_pairs_means_pairs_to_a_trace_too():
+    result = dpassay.trace(lambda x, rng: x + rng.laplace(scale=0.1), [(0.0, 1.0)], epsilon=1)
+    assert (result.pair, result.verdict.word) == ((0.0, 1.0), "refuted")
+
+
+def test_verdicts_show_their_parts_as_people_read_them():
+    assert repr(check("adept").guarantee) == "PureDP(1)"
+    shown = str(check("adept").witness)
+    assert shown.startswith("(0.176777 × 32) against (-0.176777 × 32), just before the noise\nEvent: ")  # 1/√32
+    assert str(check("adept").repairs[1]).startswith("encode | clip(l2, 1) | radial(l2, 2) | decode  (1-DP, standard")
+
+
+def test_only_public_names_are_listed():
+    assert dir(dpassay) == sorted(dpassay.__all__)

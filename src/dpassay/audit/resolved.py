@@ -1,6 +1,6 @@
 """What an audit decides: a mechanism, a guarantee, which inputs are neighbours, and which of them may be compared."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
@@ -22,6 +22,7 @@ from dpassay.claims.claim import Claim
 from dpassay.compute.devices import usable
 from dpassay.core.guarantee import EpsilonDelta, epsilon_delta, make_guarantee, stated_guarantee
 from dpassay.core.neighbours import Neighbours
+from dpassay.core.parameters import refuse_misspelled
 from dpassay.errors import InputError
 from dpassay.pipeline.mechanism import Failure, Mechanism
 from dpassay.pipeline.pipeline import Pipeline
@@ -165,6 +166,7 @@ def _claim(subject: Any, options: AuditOptions) -> Claim | None:
             raise InputError("state the claimed epsilon: audit(..., epsilon=1)")
         return Claim("pipeline", subject, options.epsilon, options.delta or 0, options.dim, parameters)
     if parameters:
+        refuse_misspelled(parameters, [option.name for option in fields(AuditOptions)])
         unknown = ", ".join(sorted(parameters))
         raise InputError(f"unknown option {unknown}: only a claim or a pipeline's text has parameters of its own")
     return None

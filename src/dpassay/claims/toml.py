@@ -5,7 +5,6 @@ import reprlib
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpassay.claims.claim import CAVEATS, Claim
 from dpassay.core.neighbours import Neighbours
-from dpassay.errors import ClaimFileError, DpassayError, InputError
+from dpassay.errors import ClaimFileError, DpassayError, InputError, did_you_mean
 
 MOST_BYTES = 1_000_000
 # How errors name options of the command line, and how a file writes the same.
@@ -155,8 +154,7 @@ def _complaint(file: Path, text: str, data: dict[str, Any], key: str) -> str:
     """What is wrong with a key, where, and what is allowed."""
     known = ClaimFile.model_fields
     if key not in known:
-        near = get_close_matches(key, known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ";"
+        hint = did_you_mean(key, known) or ";"
         return f"{_place(file, text, key)}: unknown key {key!r}{hint} allowed: {', '.join(known)}"
     if key not in data:
         return f"{file} has no pipeline; every claim needs a pipeline and an epsilon (or rho, or mu)"

@@ -15,7 +15,7 @@ from typer.models import OptionInfo
 
 from dpassay.cli import common
 from dpassay.cli.coercion import Command, converted_if_needed
-from dpassay.errors import InputError
+from dpassay.errors import InputError, did_you_mean
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no notes on stderr, only errors.")]
 
@@ -164,10 +164,7 @@ class CommandGroups(Commands):
         """The command that is named, or a sentence with the nearest one."""
         known = self.list_commands(ctx)
         if args and args[0] not in known and not ctx.resilient_parsing and not args[0].startswith("-"):
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else "."
+            hint = did_you_mean(args[0], known) or "."
             raise InputError(f"there is no command {args[0]!r}{hint} 'dpassay --help' lists them")
         return super().resolve_command(ctx, args)
 

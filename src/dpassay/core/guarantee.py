@@ -4,7 +4,7 @@ Each guarantee has one `parameter` that is compared with the truth, by name, and
 or μ of Gaussian DP. docs/concepts.md has the definitions, docs/proofs/guarantees.md what follows from what.
 """
 
-from dataclasses import field
+from dataclasses import fields
 from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from dpassay.core.numbers import ZERO, Number, as_written, middle, number
@@ -39,6 +39,10 @@ class _Stated:
     parameter: ClassVar[str] = "epsilon"
     unit: ClassVar[str] = ""  # what the parameter is, more precisely
 
+    def __repr__(self) -> str:
+        stated = (getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(repr(x) if isinstance(x, str) else as_written(x) for x in stated)})"
+
     @property
     def value(self) -> Number:
         """The claimed parameter."""
@@ -65,16 +69,16 @@ class _Stated:
         return middle(self.exact_delta)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class PureDP(_Stated):
     """The guarantee that no output is more than e^ε times likelier under one neighbour than the other.
 
-    >>> print(PureDP(1))
-    1-DP
+    >>> PureDP(1), str(PureDP(1))
+    (PureDP(1), '1-DP')
     """
 
     kind = "pure"
-    exact_epsilon: Number = field(repr=False)
+    exact_epsilon: Number
 
     def __init__(self, epsilon: Any) -> None:
         object.__setattr__(self, "exact_epsilon", _nonnegative(epsilon))
@@ -88,7 +92,7 @@ class PureDP(_Stated):
         return f"{as_written(self.exact_epsilon)}-DP"
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class ApproxDP(_Stated):
     """The guarantee P(E) ≤ e^ε Q(E) + δ for every event E and all neighbours, in both directions.
 
@@ -97,8 +101,8 @@ class ApproxDP(_Stated):
     """
 
     kind = "approximate"
-    exact_epsilon: Number = field(repr=False)
-    exact_delta: Number = field(repr=False)
+    exact_epsilon: Number
+    exact_delta: Number
 
     def __init__(self, epsilon: Any, delta: Any) -> None:
         enclosed = _read(delta, _DELTA)
@@ -116,7 +120,7 @@ class ApproxDP(_Stated):
         return f"({as_written(self.exact_epsilon)}, {as_written(self.exact_delta)})-DP"
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class MetricDP(_Stated):
     """The guarantee P(E) ≤ e^(ε·d(x,y)) Q(E) for every event E and any two inputs x, y; also called dχ-privacy.
 
@@ -125,7 +129,7 @@ class MetricDP(_Stated):
     """
 
     kind = "metric"
-    exact_epsilon: Number = field(repr=False)
+    exact_epsilon: Number
     metric: Metric
 
     def __init__(self, epsilon: Any, metric: str = "l2") -> None:
@@ -148,7 +152,7 @@ class MetricDP(_Stated):
         return f"metric {as_written(self.exact_epsilon)}-DP in {self.metric}"
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class RenyiDP(_Stated):
     """The guarantee that the Rényi divergence of one order between neighbours' outputs is at most ε in each direction.
 
@@ -157,8 +161,8 @@ class RenyiDP(_Stated):
     """
 
     kind = "renyi"
-    exact_order: Number = field(repr=False)
-    exact_epsilon: Number = field(repr=False)
+    exact_order: Number
+    exact_epsilon: Number
 
     def __init__(self, order: Any, epsilon: Any) -> None:
         allowed = "the order of a Rényi divergence must be a number above 1, at most 1e6 (order inf is pure DP)"
@@ -187,7 +191,7 @@ class RenyiDP(_Stated):
         return f"({as_written(self.exact_order)}, {as_written(self.exact_epsilon)})-Rényi DP"
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class ZCDP(_Stated):
     """Zero-concentrated DP: the Rényi divergence of every order α > 1 is at most ρα, in both directions.
 
@@ -197,7 +201,7 @@ class ZCDP(_Stated):
 
     kind = "zcdp"
     parameter = "rho"
-    exact_rho: Number = field(repr=False)
+    exact_rho: Number
 
     def __init__(self, rho: Any) -> None:
         object.__setattr__(self, "exact_rho", _nonnegative(rho, "rho"))
@@ -211,7 +215,7 @@ class ZCDP(_Stated):
         return f"{as_written(self.exact_rho)}-zCDP"
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class GDP(_Stated):
     """Gaussian DP: two neighbours' outputs are no easier to tell apart than N(0, 1) from N(μ, 1).
 
@@ -221,7 +225,7 @@ class GDP(_Stated):
 
     kind = "gdp"
     parameter = "mu"
-    exact_mu: Number = field(repr=False)
+    exact_mu: Number
 
     def __init__(self, mu: Any) -> None:
         object.__setattr__(self, "exact_mu", _nonnegative(mu, "mu", 1e100))

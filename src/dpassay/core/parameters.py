@@ -1,12 +1,28 @@
 """The parameters of a pipeline or a claim: their own namespace, separate from options."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dpassay.errors import InputError
+from dpassay.errors import InputError, did_you_mean
 
 # What is claimed, or the dimension: a separate argument, under the name on the right.
 CLAIMED = {"eps": "epsilon", "epsilon": "epsilon", "delta": "delta", "dim": "dim"}
+
+
+def refuse_misspelled(given: Iterable[str], options: Iterable[str], text: str = "") -> None:
+    """Refuse a name that is nearly an option's, unless the text of the subject names it too.
+
+    >>> refuse_misspelled(["sead"], ["seed"], "laplace(sead)")
+    >>> refuse_misspelled(["sead"], ["seed"])
+    Traceback (most recent call last):
+    ...
+    dpassay.errors.InputError: unknown option sead; did you mean 'seed'?
+    """
+    options = list(options)
+    for name in given:
+        if not re.search(rf"\b{re.escape(name)}\b", text) and (near := did_you_mean(name, options)):
+            raise InputError(f"unknown option {name}{near}")
 
 
 def merge_parameters(parameters: Mapping[str, Any] | None, more: Mapping[str, Any]) -> dict[str, Any]:

@@ -56,6 +56,12 @@ class Repair:
     guarantee: Guarantee | None = None
     deviation: float | None = None
 
+    def __str__(self) -> str:
+        if self.mechanism is None:
+            return self.advice
+        noise = "" if self.deviation is None else f", standard deviation {self.deviation:.4g} per coordinate"
+        return f"{self.mechanism}  ({self.guarantee}{noise})\n{self.advice}"
+
 
 @dataclass(frozen=True)
 class _Proposal:

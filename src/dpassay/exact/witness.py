@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from dpassay.core.functions.normal import normal_tail
 from dpassay.core.guarantee import EpsilonDelta
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, log_add, maximum, minimum, number
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, down, iv, log_add, maximum, minimum, number, up
 from dpassay.core.theorems import Theorem
 from dpassay.exact.dataflow.data_sets import DataSets
 from dpassay.exact.dataflow.post_processing import thresholds_told
@@ -46,6 +47,19 @@ class Witness:
     mu: Number = ZERO
     data_sets: DataSets | None = None
 
+    def __str__(self) -> str:
+        return f"{self.values}\nEvent: {self.event_text}" if self.event else self.values
+
+    @property
+    def values(self) -> str:
+        """The two values, or if records are sampled the two data sets, in one line."""
+        return f"{self.pair}, just before the noise" if self.data_sets is None else str(self.data_sets)
+
+    @property
+    def event_text(self) -> str:
+        """The event with its two probabilities."""
+        return f"{self.event}: probability {_chance(self.log_p)} against {_chance(self.log_q)}"
+
     @property
     def ratio(self) -> Number:
         """The loss that the event shows: ln P − ln Q."""
@@ -64,6 +78,16 @@ class Witness:
         if not self.log_q == -INFINITY:
             log_p = log_add(log_p, iv.log(mu) + self.log_q)
         return Witness(self.pair, self.event, log_p, self.log_q, mu)
+
+
+def _chance(log: Number) -> str:
+    """A probability from its logarithm."""
+    if log.b == -INFINITY.b:
+        return "0"
+    value = (down(log) + up(log)) / 2
+    if value > -600:
+        return f"{math.exp(value):.6g}"
+    return f"10^{value / math.log(10):.6g}"
 
 
 def find_witness(pipeline: Pipeline, profile: PrivacyProfile, guarantee: EpsilonDelta) -> Witness | None:

@@ -17,6 +17,9 @@ Array: TypeAlias = NDArray[np.float64]
 MAX_DIMENSION = 10_000_000
 
 
+_SIDES: tuple[Literal["x", "y"], ...] = ("x", "y")
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """`count` coordinates in which the first vector is x and the second is y.
@@ -39,6 +42,11 @@ class Block:
         """y − x; exactly 0 if both are the same number, however precisely it is known."""
         return ZERO if self.same else self.y - self.x
 
+    def described(self, side: Literal["x", "y"]) -> str:
+        """The first or the second vector's number: counted, not repeated."""
+        value = f"{middle(getattr(self, side)):.6g}" + ("" if self.count == 1 else f" × {self.count}")
+        return value if self.positions == "all" else f"{value} at {self.positions} places"
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -50,6 +58,10 @@ class Pair:
     """
 
     blocks: tuple[Block, ...]
+
+    def __str__(self) -> str:
+        sides = (", ".join(block.described(side) for block in self.blocks) for side in _SIDES)
+        return " against ".join(f"({side})" for side in sides)
 
     def distance(self, q: float) -> Number:
         """The lq distance between the two vectors."""

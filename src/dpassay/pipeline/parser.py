@@ -6,17 +6,16 @@ Numbers are enclosed to 50 digits. An error in the text is an ExpressionError th
 import operator
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from dpassay.core.functions.normal import gaussian_sigma
 from dpassay.core.guarantee import make_guarantee
 from dpassay.core.known import quotient, remembered, square_root
 from dpassay.core.numbers import INFINITY, Number, iv, middle, number
-from dpassay.errors import ExpressionError, InputError
+from dpassay.errors import ExpressionError, InputError, did_you_mean
 from dpassay.pipeline.pipeline import MAX_STAGES, Pipeline
 from dpassay.pipeline.regions import Counted, Everything, Repeated, Rounded, Squashed, check_dimension, check_positive
 from dpassay.pipeline.stages.base import STAGES, Stage
@@ -121,11 +120,6 @@ def _reserved() -> set[str]:
     return {"pi", *FUNCTIONS, *STAGES, *_ALIASES, *(word for parameter in parameters for word in parameter.words)}
 
 
-def _suggest(name: str, known: Collection[str]) -> str:
-    close = get_close_matches(name, sorted(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
-
-
 _CLAIMED = {"eps": "epsilon=1", "delta": "delta=VALUE", "dim": "dim=N"}
 # How the names and signs of papers are written here.
 _SPELLED = {"ε": "eps", "δ": "delta", "π": "pi", "√": "sqrt(…)", "×": "*", "·": "*", "÷": "/", "−": "-", "｜": "|"}
@@ -210,7 +204,7 @@ class _Parser:
             self.fail(f"expected a stage such as clip(l2, 1), got {token.text!r}")
         name = _ALIASES.get(token.text, token.text)
         if name not in STAGES:
-            self.fail(f"unknown stage {name!r}{_suggest(name, STAGES) or ';'} 'dpassay check --stages' lists all")
+            self.fail(f"unknown stage {name!r}{did_you_mean(name, STAGES) or ';'} 'dpassay check --stages' lists all")
         self.index += 1
         (syntax, build), opening = STAGES[name], self.take("(")
         given = self.arguments(syntax, opening) if opening else {}
@@ -233,7 +227,7 @@ class _Parser:
                 self.fail(f"{name}: arguments without a name must come before those with one")
             if parameter not in known:
                 what = f"parameter {parameter!r}" if named else "more arguments"
-                hint = _suggest(parameter, known)
+                hint = did_you_mean(parameter, known)
                 self.fail(f"{name} takes no {what}: write {syntax.usage}{hint}", token)
             if parameter in found:
                 self.fail(f"{name}: {parameter} is given twice", token)
@@ -312,7 +306,7 @@ class _Parser:
         if name in _reserved():
             hint = f": write {name}(...)" if name in FUNCTIONS else ""
             raise InputError(f"expected a number, got the word {name!r}{hint}")
-        hint = f"pass parameters={{'{name}': VALUE}}{_suggest(name, {*known, *_CLAIMED})}"
+        hint = f"pass parameters={{'{name}': VALUE}}{did_you_mean(name, {*known, *_CLAIMED})}"
         raise InputError(f"unknown name {name!r}; known: {', '.join(known)}; {hint}")
 
 
@@ -340,7 +334,7 @@ def parse(text: str, dim: int | None = None, values: Mapping[str, Any] | None = 
     parser = _Parser(text, {"pi": _PI, **given, **({"dim": min(dims)} if dims else {})})
     calls = parser.pipeline()
     if unused := sorted(set(given) - parser.used - set(_CLAIMED)):
-        near = _suggest(unused[0], _CLAIMED)
+        near = did_you_mean(unused[0], _CLAIMED)
         raise InputError(f"given as parameters, but never used in the pipeline: {', '.join(unused)}{near}")
     pipeline = _assemble(text, calls, min(dims, default=1))
     if not dims and _needs_dimension(pipeline):

@@ -12,15 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from dpassay.core.interval import outward
-from dpassay.core.numbers import as_written, down, middle, up
+from dpassay.core.numbers import as_written
 from dpassay.errors import escape_control_chars
 from dpassay.evidence.sampled import SampledWitness
 from dpassay.evidence.word_witness import WordWitness
 
 if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
-    from dpassay.exact.witness import Witness
-    from dpassay.pipeline.regions import Pair
 
 COLOURS = {"proven": "green", "refuted": "red", "open": "yellow"}
 SIGNS = {"proven": "✓", "refuted": "✗", "open": "?"}
@@ -60,13 +58,13 @@ def render(verdict: Verdict) -> Any:
         rows.add_row("witness", Text(escape_control_chars(verdict.witness.pair)))
         rows.add_row("event", Text(escape_control_chars(verdict.witness.event)))
     elif verdict.witness is not None:
-        rows.add_row("witness", Text(describe_witness(verdict.witness)))
+        rows.add_row("witness", Text(verdict.witness.values))
         if verdict.witness.event:
-            rows.add_row("event", Text(event_words(verdict.witness)))
+            rows.add_row("event", Text(verdict.witness.event_text))
     if verdict.holds:
         rows.add_row("also holds" if verdict.proven else "what holds", Text(_holds(verdict)))
     for i, repair in enumerate(verdict.repairs):
-        rows.add_row("repair" if i == 0 else "", Text(_repair(repair)))
+        rows.add_row("repair" if i == 0 else "", Text(str(repair)))
     for warning in verdict.warnings:
         rows.add_row("warning", Text(escape_control_chars(warning), style="yellow"))
     rows.add_row("rests on", Text(", ".join(theorem.value for theorem in verdict.theorems), style="dim"))
@@ -99,38 +97,6 @@ def seed_words(verdict: Verdict) -> str:
     return f"seed {verdict.seed}, which cannot replay the outputs, because the mechanism uses its own random source"
 
 
-def describe_witness(witness: Witness) -> str:
-    """The two values, or if records are sampled the two data sets, in one line."""
-    return describe_pair(witness.pair) if witness.data_sets is None else str(witness.data_sets)
-
-
-def describe_pair(pair: Pair) -> str:
-    """Two vectors in one line: equal coordinates are counted, not repeated."""
-    sides = []
-    for side in ("x", "y"):
-        parts = []
-        for block in pair.blocks:
-            value = f"{middle(getattr(block, side)):.6g}"
-            where = "" if block.positions == "all" else f" at {block.positions} places"
-            parts.append((value if block.count == 1 else f"{value} × {block.count}") + where)
-        sides.append("(" + ", ".join(parts) + ")")
-    return f"{sides[0]} against {sides[1]}, just before the noise"
-
-
-def event_words(witness: Witness) -> str:
-    """An event with its two probabilities."""
-    return f"{witness.event}: probability {_chance(witness.log_p)} against {_chance(witness.log_q)}"
-
-
-def _chance(log: Any) -> str:
-    if log.b == float("-inf"):
-        return "0"
-    value = (down(log) + up(log)) / 2
-    if value > -600:
-        return f"{math.exp(value):.6g}"
-    return f"10^{value / math.log(10):.6g}"
-
-
 def _holds(verdict: Verdict) -> str:
     if all(math.isinf(held.upper) for _, held in verdict.holds):
         return "nothing: no finite epsilon, at any usual delta"
@@ -139,13 +105,6 @@ def _holds(verdict: Verdict) -> str:
         epsilon = outward(held.upper, 1, 6)
         rows.append(f"epsilon {epsilon} at delta {delta:.3g}" if delta else f"epsilon {epsilon} at delta 0")
     return "; ".join(rows)
-
-
-def _repair(repair: Any) -> str:
-    if repair.mechanism is None:
-        return str(repair.advice)
-    noise = "" if repair.deviation is None else f", standard deviation {repair.deviation:.4g} per coordinate"
-    return f"{repair.mechanism}  ({repair.guarantee}{noise})\n{repair.advice}"
 
 
 def stage_table() -> Table:

@@ -1,11 +1,10 @@
 """Every figure and table of the documents, reproduced: its name, its origin, and the function that makes it."""
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpassay.errors import InputError
+from dpassay.errors import InputError, did_you_mean
 from dpassay.reproduce import adept, budgets, dpnr_accuracy, dptext, lecture, perplexity, sanity, tables, uedp
 from dpassay.reproduce.result import FigureResult, ReproductionOptions
 
@@ -58,6 +57,5 @@ def find_figure(name: str) -> Reproduction:
     """
     if name in FIGURES:
         return FIGURES[name]
-    near = difflib.get_close_matches(name, FIGURES, n=1)
-    hint = f"; did you mean {near[0]}?" if near else "."
+    hint = did_you_mean(name, FIGURES) or "."
     raise InputError(f"unknown figure {name[:60]!r}{hint} Known: {', '.join(FIGURES)}, or all")

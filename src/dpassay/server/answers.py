@@ -27,7 +27,6 @@ from dpassay.report.pages.meaning import meaning
 from dpassay.report.pages.meaning import shown as shorter
 from dpassay.report.pages.page import LETTERS, Scale, charted, headline, kinds_of, true_shown
 from dpassay.report.pages.typeset import sentence, typeset
-from dpassay.report.terminal import describe_witness, event_words
 from dpassay.server.asked import PageQuestion, of_claim
 from dpassay.server.pictures import pictures
 
@@ -93,8 +92,8 @@ def _rest(claim: Claim, verdict: Verdict) -> dict[str, Any]:
     witness = verdict.witness
     shown = None
     if isinstance(witness, Witness):
-        event = sentence(event_words(witness)) if witness.event else ""
-        shown = {"pair": sentence(describe_witness(witness)), "event": event}
+        event = sentence(witness.event_text) if witness.event else ""
+        shown = {"pair": sentence(witness.values), "event": event}
     return {
         "word": verdict.word,
         "reason": typeset(verdict.reason),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from dpassay.adapters import adapted
 from dpassay.core.guarantee import epsilon_delta, stated_guarantee
 from dpassay.core.numbers import up
-from dpassay.errors import InputError
+from dpassay.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from dpassay.trace.result import TraceResult
@@ -27,13 +28,17 @@ def trace_object(f: Any, inputs: Sequence[Any] = (), **options: Any) -> TraceRes
     """
     from dpassay.trace.session import trace
 
+    if unknown := sorted(set(options) - set(signature(trace).parameters)):
+        raise InputError(f"unknown option {unknown[0]}{did_you_mean(unknown[0], signature(trace).parameters)}")
+    if len(inputs) and all(type(one) is tuple and len(one) == 2 for one in inputs):
+        options["pairs"], inputs = [*inputs, *options.get("pairs", ())], ()
     known = adapted(f)
     epsilon, delta = options.pop("epsilon", None), options.pop("delta", None)
     if known is not None and known.mechanism is None:
         raise InputError(f"{known.name} is a record or a setting, not code that could be run: check it instead")
     if epsilon is None and known is None:
         raise InputError("state the claimed epsilon: trace(..., epsilon=1)")
-    if not len(inputs) and not options.get("pairs"):
+    if not inputs and not options.get("pairs"):
         options["pairs"] = () if known is None else known.pairs
         if not options["pairs"]:
             raise InputError("give the inputs to run it on: pairs=[(X, Y)], or more inputs")

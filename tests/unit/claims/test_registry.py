@@ -185,7 +185,7 @@ def test_the_package_is_the_registry() -> None:
 
 
 def test_unknown_names() -> None:
-    with pytest.raises(InputError, match=r"unknown claim 'adpet'; did you mean adept\?"):
+    with pytest.raises(InputError, match=r"unknown claim 'adpet'; did you mean 'adept'\?"):
         find("adpet")
     with pytest.raises(InputError, match=r"laplace\(2\)' is not the name of a claim; 'dpassay check --pipeline"):
         find("clip(l2, 1) | laplace(2)")

@@ -342,7 +342,7 @@ def test_bad_input_is_one_sentence_and_exit_2(here, arguments: list[str]) -> Non
         ([*P, "--set", "C=-1", "--dim", "4", "--epsilon", "1"], ["positive", "-1", "^"]),
         ([*P, "--dim", "4", "--epsilon", "1"], ["C", "pass --set C=VALUE"]),
         (["check", "--pipeline", "clop(l1, 1) | laplace(1)", "--dim", "4", "--epsilon", "1"], ["clop", "clip", "^"]),
-        (["check", "adpet"], ["adpet", "did you mean adept?"]),
+        (["check", "adpet"], ["adpet", "did you mean 'adept'?"]),
         (["check", "adept", *P[1:]], ["specify exactly one of"]),
         (["check"], ["--pipeline"]),
         (GOOD, ["--epsilon"]),

@@ -207,7 +207,7 @@ def test_what_completes(tmp_path, monkeypatch):
 
 
 def test_suggestions_only_where_they_are_near(here, tmp_path):
-    assert "did you mean sanity-check?" in here("reproduce", "sanity-chek", "--out", tmp_path)[2]
+    assert "did you mean 'sanity-check'?" in here("reproduce", "sanity-chek", "--out", tmp_path)[2]
     assert "did you mean" not in here("reproduce", "zinc", "--out", tmp_path)[2]
     assert "did you mean" not in here("check", "zzzz")[2]
 

@@ -15,7 +15,6 @@ from dpassay.core.interval import Interval
 from dpassay.errors import InputError
 from dpassay.evidence.verdict import Verdict
 from dpassay.report.claims.gallery import claimed, draw, short, table
-from dpassay.report.terminal import describe_pair
 from published import published_verdict
 
 EVIL = Claim(
@@ -130,6 +129,6 @@ def test_nothing_to_draw(tmp_path: Path) -> None:
 
 def test_a_pair_in_a_line() -> None:
     pair = check("clip(l2, 1) | laplace(2)", epsilon=1, dim=4).witness.pair
-    assert describe_pair(pair) == "(0.5 × 4) against (-0.5 × 4), just before the noise"
+    assert str(pair) == "(0.5 × 4) against (-0.5 × 4)"
     bits = check("binary(1, 1) | bits(0.9, 0.1, 0.2)", epsilon=1, dim=1).witness.pair
-    assert "even places" in describe_pair(bits)
+    assert "even places" in str(bits)

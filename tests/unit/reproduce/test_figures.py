@@ -74,7 +74,7 @@ def test_the_same_seed_gives_the_same_files(tmp_path: Path) -> None:
 
 
 def test_names() -> None:
-    with pytest.raises(InputError, match=r"did you mean sanity-check\?"):
+    with pytest.raises(InputError, match=r"did you mean 'sanity-check'\?"):
         find_figure("sanity-chek")
     with pytest.raises(InputError, match="Known: adept-violations"):
         find_figure("xyzzy")

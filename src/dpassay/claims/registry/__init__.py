@@ -1,12 +1,10 @@
 """Published claims, one system per file: as published, why it fails, its remedies."""
 
-import difflib
-
 from dpassay.claims.claim import Claim, System
 from dpassay.claims.registry.basics import central, controls, extremes, gaussian, laplace, properties, response
 from dpassay.claims.registry.local import binary, hashing
 from dpassay.claims.registry.text import adept, directions, dpbart, dpnr, dpprompt, dptext, madlib, uedp, words
-from dpassay.errors import InputError
+from dpassay.errors import InputError, did_you_mean
 
 _FILES = (
     laplace,
@@ -42,8 +40,7 @@ def find(name: str) -> Claim:
         return REGISTRY[name]
     if "(" in name:
         raise InputError(f"{name[:60]!r} is not the name of a claim; 'dpassay check --pipeline TEXT' takes a mechanism")
-    near = difflib.get_close_matches(name, REGISTRY, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ";"
+    hint = did_you_mean(name, REGISTRY) or ";"
     there = "'dpassay show' lists them; your own are .toml files, and 'dpassay gallery --from' takes a folder of these"
     raise InputError(f"unknown claim {name[:60]!r}{hint} {there}")
 

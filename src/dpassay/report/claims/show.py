@@ -15,7 +15,7 @@ from dpassay.errors import escape_control_chars
 from dpassay.exact.witness import Witness
 from dpassay.report.claims.claim_report import Cell, ClaimReport
 from dpassay.report.claims.gallery import markdown, markdown_table, true
-from dpassay.report.terminal import SIGNS, describe_witness, event_words
+from dpassay.report.terminal import SIGNS
 
 NOTE = "*Written by `dpassay gallery --pages docs/claims` from the registry. Change the registry, not this page.*"
 
@@ -150,8 +150,8 @@ def _chapter(report: ClaimReport) -> Iterator[str]:
     yield claim.why
     yield f"**{verdict.word.capitalize()}.** {verdict.reason}"
     if isinstance(verdict.witness, Witness):
-        event = f" Event: {event_words(verdict.witness)}." if verdict.witness.event else ""
-        yield f"Counterexample: {describe_witness(verdict.witness)}.{event}"
+        event = f" Event: {verdict.witness.event_text}." if verdict.witness.event else ""
+        yield f"Counterexample: {verdict.witness.values}.{event}"
     for warning in verdict.warnings:
         yield f"> Warning: {warning}"
     if rows := grid(report):

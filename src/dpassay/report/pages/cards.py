@@ -23,7 +23,7 @@ from dpassay.evidence.word_witness import WordWitness
 from dpassay.exact.pld.loss_masses import loss_masses
 from dpassay.report.pages.meaning import meaning, shown
 from dpassay.report.pictures import svg
-from dpassay.report.terminal import SIGNS, describe_witness, event_words
+from dpassay.report.terminal import SIGNS
 
 if TYPE_CHECKING:
     from dpassay.claims.claim import Claim
@@ -131,9 +131,9 @@ def _of_verdict(verdict: Verdict) -> Iterator[tuple[str, object]]:
         yield "witness", witness.pair
         yield "event", witness.event
     elif witness is not None:
-        yield "witness", describe_witness(witness)
+        yield "witness", witness.values
         if witness.event:
-            yield "event", event_words(witness)
+            yield "event", witness.event_text
     if verdict.alpha is not None:
         yield "error", f"a correct claim is refuted with probability {verdict.alpha:g} at most; {verdict.runs:,} runs"
     for delta, held in verdict.holds:

@@ -39,7 +39,7 @@ from dpassay.report.pages.proofs import proof_texts
 from dpassay.report.pages.trace_report import trace_shown
 from dpassay.report.pages.typeset import sentence, typeset
 from dpassay.report.pictures import svg
-from dpassay.report.terminal import SIGNS, describe_witness, event_words
+from dpassay.report.terminal import SIGNS
 from dpassay.trace.result import TraceResult
 
 if TYPE_CHECKING:
@@ -374,9 +374,9 @@ def _witness(verdict: Verdict) -> Iterator[tuple[str, str]]:
         yield "event", sentence(verdict.witness.event)
     elif isinstance(verdict.witness, Witness):
         sets = verdict.witness.data_sets is not None
-        yield "two data sets" if sets else "two values", sentence(describe_witness(verdict.witness))
+        yield "two data sets" if sets else "two values", sentence(verdict.witness.values)
         if verdict.witness.event:
-            yield "event", sentence(event_words(verdict.witness))
+            yield "event", sentence(verdict.witness.event_text)
 
 
 def _repairs(verdict: Verdict) -> Iterator[tuple[str, ...]]:
