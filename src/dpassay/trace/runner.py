@@ -126,6 +126,7 @@ def trace(
     guarantee = make_guarantee(epsilon, delta)
     tracer = f if isinstance(f, Tracer) else Tracer(f, seed)
     budget = TimeBudget(SECONDS if seconds is None else seconds, strictly=seconds is not None)
+    begun: RecordedRun | None = None
     natural, before = tracer.natural, _before(tracer, inputs, budget)
     asked = list(pairs) or list(islice(combinations(inputs, 2), MOST_PAIRS))
     counts: list[Count | None] = [None] * len(asked)
@@ -134,7 +135,7 @@ def trace(
         counts = [_counted_apart(tracer, pair, guarantee, share, budget.part(0.8 / len(asked))) for pair in asked]
     if not before.remembers or before.unsure:
         try:
-            tracer.run(inputs[0])  # now anything that only a first call does, such as imports, is over
+            begun = tracer.run(inputs[0])  # now anything that only a first call does, such as imports, is over
             asked = list(pairs) or farthest_pairs(tracer, inputs)
         except RunError as error:
             if error.kind == "TimeLimit":  # it may hang: each further run would take as long
@@ -155,7 +156,7 @@ def trace(
     if returns_nothing(getattr(tracer, "subject", f)) and seen and all(one.run.output is None for one in seen):
         raise MechanismError(ONLY_NONE)
     called = name or getattr(f, "__name__", type(f).__name__)
-    return _result(tracer, inputs, judged, guarantee, called, seed, alpha / len(asked), alpha)
+    return _result(tracer, inputs, judged, guarantee, called, seed, alpha / len(asked), alpha, begun)
 
 
 @dataclass(frozen=True)
@@ -207,8 +208,8 @@ def _judge(
         within = watched.upper.b <= limit_of(guarantee, watched.draws).b
         bounded = within and not (remembers or natural.fixed or natural.seeded)
         limits: dict[str, Any] = {"alpha": alpha, "budget": half}
-        enough = min(MOST_TRIALS, max(ENOUGH, needed(up(watched.upper), alpha))) if bounded else LEAST
-        limits |= {"least": enough, "most": MOST_TRIALS if bounded else LEAST}
+        takes = max(ENOUGH, needed(up(watched.upper), alpha)) if bounded else LEAST
+        limits |= {"least": min(MOST_TRIALS, takes), "most": max(MOST_TRIALS, takes) if bounded else LEAST}
         if watched.chosen is not None:
             trials = agreeing_outcomes(tracer, (x, y), watched.chosen.outcomes, **limits)
         elif watched.paths is not None:
@@ -274,9 +275,11 @@ def _result(
     seed: int,
     share: float,
     alpha: float,
+    begun: RecordedRun | None,
 ) -> TraceResult:
     worst = max(judged, key=lambda one: one.order)
     watched, count = worst.watched, worst.count
+    run = begun if watched is None else watched.run
     shown = 0.0 if count is None else count.epsilon
     pair_epsilon = Interval(shown, max(worst.upper, shown), "counted runs", "agreeing replays")
     pipeline = ""
@@ -309,7 +312,7 @@ def _result(
         worst.trials,
         count,
         tracer.runs + tracer.natural.runs,
-        () if watched is None else unaccounted(watched.run),
+        () if run is None else unaccounted(run),
     )
 
 

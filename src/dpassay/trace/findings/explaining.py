@@ -13,7 +13,7 @@ from dpassay.trace.findings.findings import Finding, beyond_runs, without_noise
 from dpassay.trace.findings.leaks import first_holder
 from dpassay.trace.natural.failing import WatchedTooLong
 from dpassay.trace.natural.outputs import leaves
-from dpassay.trace.replay.trials import ReplayTrials, needed
+from dpassay.trace.replay.trials import OUT_OF_REACH, ReplayTrials, needed
 from dpassay.trace.watch.record import CodeLine
 
 MATCHED = "Their sums with noise were matched by size, because noise of one law has the same distribution in any order."
@@ -138,8 +138,10 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
 def _too_few(trials: ReplayTrials, epsilon: float) -> str:
     """How many replays a bound takes, and how much more time."""
     many = needed(epsilon, trials.alpha)
-    times = math.ceil(2 * many / max(trials.agreed, 1))
-    then = f"give about {times} times the time (--time)" if times < 1000 else "no time is enough"
+    if not trials.agreed:
+        return f"there was no time for a replay, and a bound of {epsilon:.3g} takes {many:,}: give more (--time)"
+    times = math.ceil(2 * many / trials.agreed)
+    then = f"give about {times:,} times the time (--time)" if many < OUT_OF_REACH else "it is out of reach"
     return f"{trials.agreed:,} replays agreed, and a bound of {epsilon:.3g} takes {many:,}: {then}"
 
 

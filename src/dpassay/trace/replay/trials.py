@@ -31,6 +31,7 @@ from dpassay.values import dataclass
 
 LEAST, ENOUGH, AT_ONCE = 20, 150, 50  # trials: to see whether watching changes anything; for a bound; in a process
 MOST_UNKNOWN = 0.1  # of all trials, on paths that are not known
+OUT_OF_REACH = 10**9  # trials
 MOST_LEFT_OUT = 0.5  # the probability that a bound may leave out: with more it says nothing
 
 
@@ -69,7 +70,7 @@ def needed(epsilon: float, alpha: float) -> int:
     (48, True)
     """
     share = MOST_LEFT_OUT / (1 + math.exp(min(epsilon, 700.0)))
-    return math.ceil(math.log(alpha) / math.log1p(-share)) if share > 1e-9 else 10**9
+    return math.ceil(math.log(alpha) / math.log1p(-share)) if share > 1e-9 else OUT_OF_REACH
 
 
 Judge = Callable[

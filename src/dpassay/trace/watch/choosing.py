@@ -171,6 +171,7 @@ def _typed(values: Any, natural: Any) -> Any:
 def _without_replacement(run: RecordedRun, at: Array, p: Any, many: int) -> Array:
     """Several different ones, in the order of their draw."""
     if p is not None or math.perm(many, len(at)) > MOST_ORDERS:
+        run.orders.append((len(run.draws), len(at) == many, caller()))
         return noted(run, "numpy", at, p, many, replace=False).values
     return np.array(ordered(run, "numpy", at.tolist(), range(many)), dtype=at.dtype)
 
@@ -200,6 +201,7 @@ def ordered(run: RecordedRun, source: str, at: Sequence[int], things: Sequence[A
 
     Orders that look the same are one. Too many are recorded without their probabilities.
     """
+    run.orders.append((len(run.draws), len(at) == len(things), caller()))
     if math.perm(len(things), len(at)) > MOST_ORDERS:
         run.drawn(source, "order", {}, np.zeros(0))
         return list(at)
@@ -309,6 +311,7 @@ def shuffling(shuffle: Callable[..., Any]) -> Callable[..., Any]:
         few = hasattr(raw, "__len__") and math.factorial(min(len(raw), 9)) <= MOST_ORDERS
         simple = type(raw) is list or (type(raw) is np.ndarray and raw.ndim == 1 and raw.dtype.kind in "biufUS")
         if not few or not simple or axis:
+            run.orders.append((len(run.draws), True, caller()))
             run.drawn("numpy", "shuffle", {}, np.zeros(0))
             shuffle_as_it_is(shuffle, self, raw, *arguments, **options)
         else:
@@ -349,6 +352,7 @@ def permuting(permutation: Callable[..., Any]) -> Callable[..., Any]:
         things = np.arange(x) if whole else np.asarray(x)
         few = things.ndim == 1 and math.factorial(min(len(things), 9)) <= MOST_ORDERS
         if not few or given or more:
+            run.orders.append((len(run.draws), True, caller()))
             run.drawn("numpy", permutation.__name__, {}, np.zeros(0))
             return shuffle_as_it_is(permutation, self, x, *given, **more)
         natural, at = with_index(self, lambda: permutation(self, x), lambda: permutation(self, np.arange(len(things))))

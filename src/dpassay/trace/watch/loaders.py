@@ -6,12 +6,14 @@ all others. For the batches of a shuffled loader it says nothing. Needs only the
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache, wraps
+from types import FrameType
 from typing import Any
 
-from dpassay.trace.watch.record import CodeLine, RecordedRun, caller, current
+from dpassay.trace.watch.record import CodeLine, RecordedRun, caller, current, unwatched
 
 _POISSON = "Poisson sampling"
 _WITHOUT, _WITH = "samples without replacement", "samples with replacement"
@@ -23,14 +25,16 @@ _EVENTS = {
 _IN_ORDER, _SHUFFLED = "batches in a fixed order", "batches of a shuffled data set"
 
 
-def mismatch(run: RecordedRun) -> tuple[CodeLine, str] | None:
+def mismatch(run: RecordedRun, by_hand: bool) -> tuple[CodeLine, str] | None:
     """The line that takes batches in another way than an accountant assumes, and a sentence.
 
-    None if some loader takes them as assumed: another may read what the model is only tested on.
+    None if some loader takes them as assumed: another may read what the model is only tested on. Without a loader the
+    code takes them itself, `by_hand`, if it draws nothing but orders and noise.
     """
+    orders = [(_SHUFFLED if whole else _WITHOUT, place) for _, whole, place in run.orders]
     for assumed, accountant, at in run.accounted:
         fits = {assumed, _SHUFFLED} if assumed == _WITHOUT else {assumed}
-        known = [(taken, place) for taken, place in run.batches if taken]
+        known = [(taken, place) for taken, place in (run.batches or (orders if by_hand else [])) if taken]
         if known and not any(taken in fits for taken, _ in known):
             taken, place = known[0]
             said = f"{place} takes {taken}, and {accountant} at {at} accounts for {assumed}"
@@ -39,7 +43,7 @@ def mismatch(run: RecordedRun) -> tuple[CodeLine, str] | None:
 
 
 def watched_methods() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
-    """Methods of the loaders and accountants that are loaded: the class, the name, and the method that takes note."""
+    """Methods and functions of the loaders and accountants that are loaded: whose, the name, and what takes note."""
     if (data := sys.modules.get("torch.utils.data")) is not None:
         yield data.DataLoader, "__iter__", _taking(data.DataLoader.__iter__)
     if (opacus := sys.modules.get("opacus.accountants")) is not None:
@@ -49,6 +53,9 @@ def watched_methods() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     if (accounting := sys.modules.get("dp_accounting")) is not None:
         kind = accounting.PrivacyAccountant
         yield kind, "compose", _composing(kind.compose)
+    for module, name in (("utils", "get_noise_multiplier"), ("analysis.rdp", "compute_rdp")):
+        if (loaded := sys.modules.get(f"opacus.accountants.{module}")) is not None:
+            yield loaded, name, _computing(getattr(loaded, name), f"Opacus' {name}")
 
 
 @cache
@@ -78,6 +85,17 @@ def sampling_of(loader: Any) -> str:
     return _IN_ORDER if "SequentialSampler" in names else ""
 
 
+def is_base_seed(frame: FrameType | None) -> bool:
+    """Whether a torch loader draws the number that seeds its worker processes, although it has none: nobody uses it."""
+    while frame is not None and frame.f_code.co_filename.endswith(os.path.join("utils", "_stats.py")):
+        frame = frame.f_back  # torch counts calls there
+    if frame is None or frame.f_code.co_name != "__init__":
+        return False
+    if not frame.f_code.co_filename.endswith(os.path.join("utils", "data", "dataloader.py")):
+        return False
+    return getattr(frame.f_locals.get("loader"), "num_workers", 1) == 0
+
+
 @cache
 def _stepping(own: Callable[..., Any], name: str) -> Callable[..., Any]:
     @wraps(own)
@@ -91,13 +109,27 @@ def _stepping(own: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 @cache
+def _computing(own: Callable[..., Any], name: str) -> Callable[..., Any]:
+    @wraps(own)
+    def compute(*given: Any, **options: Any) -> Any:
+        at, rate = caller(), options.get("sample_rate", options.get("q", 1))
+        if (run := current()) is not None and rate < 1 and f"{os.sep}opacus{os.sep}" not in at.file:
+            run.accounted.append((_POISSON, name, at))
+        with unwatched():
+            return own(*given, **options)
+
+    return compute
+
+
+@cache
 def _composing(own: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(own)
     def compose(accountant: Any, event: Any, *given: Any, **options: Any) -> Any:
         if (run := current()) is not None:
             for assumed in _assumed(event):
                 run.accounted.append((assumed, f"dp-accounting's {type(accountant).__name__}", caller()))
-        return own(accountant, event, *given, **options)
+        with unwatched():
+            return own(accountant, event, *given, **options)
 
     return compose
 

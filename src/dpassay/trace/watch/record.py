@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
@@ -247,6 +248,7 @@ class RecordedRun:
     used: list[Node] = field(default_factory=list)  # numbers that were printed, cast, hashed or used as an index
     handled: list[tuple[str, CodeLine]] = field(default_factory=list)  # how noisy numbers were used besides computing
     batches: list[tuple[str, CodeLine]] = field(default_factory=list)  # how loaders took them
+    orders: list[tuple[int, bool, CodeLine]] = field(default_factory=list)  # draws that order or pick, of all of them?
     accounted: list[tuple[str, str, CodeLine]] = field(default_factory=list)  # the sampling that an accountant assumes
     picks: list[DrawRecord] = field(default_factory=list)  # indices of the largest of some noisy numbers, as draws
     absorbed: list[int] = field(default_factory=list)  # where the draws start whose noise decided them
@@ -356,3 +358,16 @@ def begin(run: RecordedRun) -> None:
 def end() -> None:
     """Stop watching it."""
     _current.pop()
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Watch nothing of this thread for a while: long computations that draw nothing take several times as long."""
+    if not _current:
+        yield
+        return
+    _current.append((_current[-1][0], frozenset({threading.get_ident()})))
+    try:
+        yield
+    finally:
+        _current.pop()

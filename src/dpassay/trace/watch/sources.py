@@ -260,7 +260,7 @@ def _patch_libraries(patches: Patches) -> dict[int, Any]:
     for name, own in (("randbits", "getrandbits"), ("choice", "choice")):
         put(secrets, name, getattr(secrets._sysrand, own))  # type: ignore[attr-defined]
     for kind, name, method in (*watched_methods(), *quantiles()):
-        patches.attribute(kind, name, method)
+        (put if isinstance(kind, ModuleType) else patches.attribute)(kind, name, method)
     for module, names in _OPAQUE.items():
         for name in names:
             put(module, name, _opaque(getattr(module, name), f"{module.__name__}.{name.strip('_')}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import suppress
 from functools import cache, wraps
@@ -16,6 +17,7 @@ from dpassay.trace.watch.choosing import noted as choice_noted
 from dpassay.trace.watch.choosing import ordered
 from dpassay.trace.watch.deciding import compared_with, placed_among
 from dpassay.trace.watch.follow import combined, consistent, joined, moved, of_draw, summed
+from dpassay.trace.watch.loaders import is_base_seed
 from dpassay.trace.watch.numbers import gathered, plain, with_node
 from dpassay.trace.watch.picking import picked
 from dpassay.trace.watch.record import Array, DrawRecord, Node, RecordedRun, current
@@ -78,6 +80,8 @@ class WatchTorch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             before = _state_of(kwargs.get("generator"))
             result = func(*args, **kwargs)
             run.take_bits(before, _state_of(kwargs.get("generator")))
+            if name == "random_" and is_base_seed(sys._getframe(1)):
+                return result
             if name == "native_dropout":
                 return _dropped(run, args, result)
             if name == "multinomial":

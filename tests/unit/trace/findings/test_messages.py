@@ -14,6 +14,8 @@ import pytest
 
 import dpassay
 from dpassay.errors import InputError, MechanismError
+from dpassay.trace.findings.explaining import _too_few
+from dpassay.trace.replay.trials import ReplayTrials, needed
 from dpassay.trace.watch.tracer import Tracer
 
 
@@ -206,3 +208,23 @@ def test_noise_that_cancels_out_of_no_difference(code: Any) -> None:
 )
 def test_the_same_draws_are_not_said_to_differ(code: Any) -> None:
     assert "do not draw the same noise" not in reason(code, (0.0, 1.0), epsilon=0.5)
+
+
+def test_a_bound_that_takes_more_replays_says_how_much_more_time_they_take() -> None:
+    assert _too_few(ReplayTrials(500, 1e-3), 9.0) == (
+        f"500 replays agreed, and a bound of 9 takes {needed(9, 1e-3):,}: give about "
+        f"{math.ceil(2 * needed(9, 1e-3) / 500)} times the time (--time)"
+    )
+    none = _too_few(ReplayTrials(0, 1e-3), 1.0)
+    assert none == "there was no time for a replay, and a bound of 1 takes 48: give more (--time)"
+    assert _too_few(ReplayTrials(500, 1e-3), 50.0).endswith("it is out of reach")
+
+
+def test_more_time_makes_as_many_replays_as_a_bound_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpassay.trace.runner.MOST_TRIALS", 160)
+    result = dpassay.trace(
+        lambda x, rng: x + rng.laplace(scale=0.25), pairs=[(0, 1)], epsilon=4, hostile=False, time=20
+    )
+    assert result.pair_epsilon.upper == 4
+    assert result.trials is not None
+    assert result.trials.agreed >= needed(4, 1e-3) > 160
