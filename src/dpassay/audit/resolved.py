@@ -124,7 +124,7 @@ def _hostile(
     They count if the relation was stated. Otherwise the claim is about the stated inputs, and these lie outside it.
     """
     if isinstance(mechanism, Pipeline) or len(sets[0]) > 2:
-        raise InputError("hostile inputs are for code that is run on pairs: leave hostile out")
+        raise InputError("hostile inputs are for code that is run on pairs: leave hostile=True out")
     known = [shown(y, 10**6) for _, y in sets]
     found: list[tuple[Any, Any]] = []
     rng = np.random.default_rng(seed)

@@ -301,6 +301,7 @@ def whole_number(given: str | int) -> int:
     raise InputError(f"{str(given)[:60]} is not a whole number; give one such as 100000 or 1e5")
 
 
+INPUTS = "--pair '[X, Y]', --inputs FILE, --region STAGES, --text TEXT or --candidates FILE"
 FLAGS = "bits|fixed|hostile|lines|odd_words|resume|seed_all|shrink|until_refuted"  # options without a value
 
 
@@ -316,6 +317,7 @@ def as_options(message: str) -> str:
     message = re.sub(r"parameters=\{'(\w+)': VALUE\}", r"--set \1=VALUE", message)
     message = re.sub(r"\b(?:check|audit|verify|trace)\(\.\.\., (\w+=[\w-]+)\)", r"\1", message)
     message = message.replace("pairs=[(X, Y)], or more inputs", "--pair '[X, Y]', or --inputs FILE")
+    message = message.replace("pairs=[(X, Y)], or inputs, a region, a text, or candidates", INPUTS)
     message = re.sub(rf"\b({FLAGS})=(True|False)\b", _as_flag, message)
     message = re.sub(r"\b(text|unknown)='([^']*)'", _as_quoted, message)
     message = re.sub(r"\b(vocabulary|unknown)=(FILE|RULE)\b", r"--\1 \2", message)

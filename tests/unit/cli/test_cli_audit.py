@@ -363,7 +363,7 @@ def test_workers_and_devices_change_no_count(run):
         (("--python", "subjects:noisy", "--pair", "[1, 1]", "--epsilon", "1"), "are the same"),
         (("--python", "subjects:noisy", "--pair", "[1]", "--epsilon", "1"), "two inputs as JSON"),
         (("--python", "subjects:noisy", "--pair", "x", "--epsilon", "1"), "two inputs as JSON"),
-        (("--python", "subjects:noisy", "--epsilon", "1"), "say which inputs to compare"),
+        (("--python", "subjects:noisy", "--epsilon", "1"), "compare: --pair '[X, Y]', --inputs FILE"),
         ((*NOISY[1:], "--epsilon", "1", "--alpha", "0"), "alpha is an error probability"),
         ((*NOISY[1:], "--epsilon", "1", "--alpha", "2"), "alpha is an error probability"),
         ((*NOISY[1:], "--epsilon", "1", "--runs", "-1"), "runs must be"),

@@ -192,7 +192,7 @@ class _Seen:
         texts = [self.texts[i] for i in places] if self.texts else []
         paths = [self.paths[i] for i in places] if self.paths else []
         made = replace(self, rows=self.rows[chosen], texts=texts, codes=self.codes[chosen], paths=paths)
-        if "words" in vars(self):
+        if texts and "words" in vars(self):  # they are found once for all parts
             vars(made)["words"] = [self.words[i] for i in places]
         return made
 

@@ -56,7 +56,7 @@ def input_sets(
             from dpassay.audit.inputs.region_pairs import pipeline_pairs
 
             return [tuple(pair) for pair in pipeline_pairs(pipeline, relation)]
-        raise InputError("say which inputs to compare: pairs, inputs, a region, a text, or candidates")
+        raise InputError("say which inputs to compare: pairs=[(X, Y)], or inputs, a region, a text, or candidates")
     value = sources[given[0]]
     if given[0] == "region":
         from dpassay.audit.inputs.region_pairs import region_pairs

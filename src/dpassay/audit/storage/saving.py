@@ -100,8 +100,9 @@ class AuditFile:
         found, asked = checkpoint.load(self.path), _asked(self.question)
         if found.asked != asked:
             changed = [k for k in type(asked).model_fields if getattr(asked, k) != getattr(found.asked, k)]
+            told = ", ".join(_difference(k, getattr(found.asked, k), getattr(asked, k)) for k in changed)
             raise InputError(
-                f"{self.path} is another audit: it differs in {', '.join(changed)}. "
+                f"{self.path} is another audit: it differs in {told}. "
                 "Ask the same question again, or save to another file."
             )
         if found.main is not None:
@@ -138,6 +139,24 @@ class AuditFile:
         state.shrunk = state.shrunk or refuted
         counted = f", and {lost:,} runs that may have been made by then count as wrong guesses" if lost else ""
         state.restarted = f"The audit was killed while it ran. What it had not saved is not used{counted}."
+
+
+_DIGESTS = {"subject": "the mechanism", "inputs": "the inputs"}
+_NAMED = {
+    "version": "the version of dpassay",
+    "fixed": "the number of runs that fixed=True fixes",
+    "bits": "whether the last bits of floats count",
+    "unknown": "how outputs of unknown types are read",
+    "seed_all": "whether seed_all=True",
+}
+
+
+def _difference(field: str, saved: Any, now: Any) -> str:
+    """What differs between a saved audit and the one that is asked for, in words."""
+    if field in _DIGESTS:
+        return _DIGESTS[field]
+    there, here = ("none" if field == "fixed" and not value else value for value in (saved, now))
+    return f"{_NAMED.get(field, field)} ({there} in the file, {here} here)"
 
 
 def _asked(question: ResolvedAudit) -> "checkpoint.SavedQuestion":
