@@ -76,7 +76,7 @@ def test_a_look_at_bits_is_paid_for_once(tmp_path):
     assert first.ledger == again.ledger
     assert first.warnings[0] in again.warnings
     assert not any("bits" in note for note in notes)
-    with pytest.raises(InputError, match="differs in bits"):
+    with pytest.raises(InputError, match="differs in whether the last bits"):
         audit(laplace, PAIR, **options, resume=True, bits=False)
 
 
