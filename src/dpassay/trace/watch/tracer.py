@@ -42,7 +42,7 @@ class Tracer:
     runs: int = field(default=0, init=False)
     most_draws: int = 10**9  # of one run: a loop may have no end for a hostile input
     first_draws: tuple[DrawRecord, ...] = field(default=(), init=False)  # of the first run that drew anything
-    drawn: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)  # of each input: first, and most after
+    drawn: dict[str, tuple[int, set[int]]] = field(default_factory=dict, init=False)  # of each input: first, and after
 
     def __post_init__(self) -> None:
         self.mechanism = as_mechanism(self.subject)
@@ -125,5 +125,7 @@ class Tracer:
         """Record how often a run of x drew, and what was drawn first."""
         draws = len(run.draws)
         self.first_draws = self.first_draws or tuple(run.draws)
-        first, most = self.drawn.get(repr(x), (draws, -2))
-        self.drawn[repr(x)] = (first, -1 if most == -2 else max(most, draws))
+        if (known := self.drawn.get(repr(x))) is None:
+            self.drawn[repr(x)] = (draws, set())
+        else:
+            known[1].add(draws)

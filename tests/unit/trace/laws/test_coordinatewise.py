@@ -97,6 +97,17 @@ def test_a_number_that_is_drawn_only_after_some_others_belongs_to_them() -> None
     assert sorted(law.values()) == pytest.approx([1 / 24] * 5 + [3 / 4 + 1 / 24])
 
 
+def test_most_draws_at_first_are_no_answers_that_are_kept() -> None:
+    """One run in 256 replaces all four words, which takes most draws; only code that keeps its answers never varies."""
+    pair = ("a flight to rome", "a flight to oslo")
+    tracer = Tracer(coin_and_word)
+    for x in pair:
+        run = tracer.run(x, {k: np.asarray(0.9) for k in range(8)})
+        assert len(run.draws) == 8
+    result = trace(tracer, pairs=[pair], epsilon=3, hostile=False)
+    assert result.traced_epsilon.lower == pytest.approx(math.log(19), rel=1e-9)
+
+
 @pytest.mark.parametrize("subject", [with_their_sum, by_the_last])
 def test_numbers_that_decide_something_together_are_not_taken_apart(subject: Any) -> None:
     assert coordinates_of(Tracer(subject), 3, 100) is None
