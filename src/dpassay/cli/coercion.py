@@ -13,12 +13,21 @@ from typing import Any, Literal, get_origin
 import typer
 from typer.core import TyperCommand
 
+from dpassay.cli.usage import expected, format_options, usage_errors
+
 
 class Command(TyperCommand):
     """A command whose options are converted only if they have to be."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return converted_if_needed(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with usage_errors(ctx):
+            return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        format_options(self, ctx, formatter)
 
 
 def converted_if_needed(parameters: list[Any]) -> list[Any]:
@@ -53,7 +62,11 @@ class _IfNeeded:
             return list(value)
         if type(value) is type(param.default) and value == param.default and self.plain:
             return value
-        return self.convert().coerce(value, param=param, ctx=ctx)
+        try:
+            return self.convert().coerce(value, param=param, ctx=ctx)
+        except typer.BadParameter as refused:
+            refused.message = expected(self.kind, value) or refused.message
+            raise
 
 
 def _parsed(parse: Callable[[str], Any], value: str, param: Any, ctx: Any) -> Any:

@@ -15,6 +15,7 @@ from typer.models import OptionInfo
 
 from dpassay.cli import common
 from dpassay.cli.coercion import Command, converted_if_needed
+from dpassay.cli.usage import usage_errors
 from dpassay.errors import InputError, did_you_mean
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no notes on stderr, only errors.")]
@@ -140,6 +141,18 @@ class Commands(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         return converted_if_needed(super().get_params(ctx))
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with usage_errors(ctx):
+            return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is named, or a sentence with the nearest one."""
+        known = self.list_commands(ctx)
+        if args and args[0] not in known and not ctx.resilient_parsing:
+            hint = did_you_mean(args[0], known) or "."
+            raise InputError(f"there is no command {args[0]!r}{hint} '{ctx.command_path} --help' lists them")
+        return super().resolve_command(ctx, args)
+
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
 
@@ -159,14 +172,6 @@ class CommandGroups(Commands):
     """All commands, in groups."""
 
     groups = GROUPS
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that is named, or a sentence with the nearest one."""
-        known = self.list_commands(ctx)
-        if args and args[0] not in known and not ctx.resilient_parsing and not args[0].startswith("-"):
-            hint = did_you_mean(args[0], known) or "."
-            raise InputError(f"there is no command {args[0]!r}{hint} 'dpassay --help' lists them")
-        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [name for names in self.groups.values() for name in names]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
 
 COLOURS = {"proven": "green", "refuted": "red", "open": "yellow"}
+LONG_EXPONENT = re.compile(r"(?<=\d)(e[+-]?)0+(\d)")
 SIGNS = {"proven": "✓", "refuted": "✗", "open": "?"}
 
 
@@ -31,45 +33,58 @@ def _published(name: str) -> bool:
     return name in REGISTRY
 
 
-def render(verdict: Verdict) -> Any:
+def shown(text: str, style: str = "") -> Text:
+    """A text in a terminal: without control characters, and with exponents as people write them.
+
+    >>> shown("delta 1e-06").plain
+    'delta 1e-6'
+    """
+    return Text(LONG_EXPONENT.sub(r"\1\2", escape_control_chars(text)), style)
+
+
+def render(verdict: Verdict, *, every_repair: bool = False) -> Any:
     """The verdict first, then its evidence."""
     colour = COLOURS[verdict.word]
     rows = Table.grid(padding=(0, 2))
     rows.add_column(style="bold", no_wrap=True)
     rows.add_column()
-    rows.add_row("claim", Text(escape_control_chars(f"{verdict.guarantee} for {verdict.subject}")))
-    if verdict.source and not _published(verdict.name):
-        rows.add_row("claimed by", Text(escape_control_chars(verdict.source.removeprefix("stated by "))))
-    rows.add_row("between", Text(str(verdict.neighbours)))
     at = "" if verdict.delta is None else f" at delta {as_written(verdict.guarantee.exact_delta)}"
-    name = verdict.guarantee.parameter
-    rows.add_row(f"true {name}", Text(f"{verdict.value}{at}{verdict.guarantee.unit}", style=colour))
+    both = f"claimed {as_written(verdict.guarantee.value)}, true {verdict.value}{at}{verdict.guarantee.unit}"
+    rows.add_row(verdict.guarantee.parameter, shown(both, colour))
+    rows.add_row("claim", shown(f"{verdict.guarantee} for {verdict.subject}"))
+    if verdict.source and not _published(verdict.name):
+        rows.add_row("claimed by", shown(verdict.source.removeprefix("stated by ")))
+    rows.add_row("between", Text(str(verdict.neighbours)))
     if verdict.delta is not None:
-        rows.add_row("true delta", Text(f"{verdict.delta} at epsilon {as_written(verdict.guarantee.value)}"))
+        rows.add_row("true delta", shown(f"{verdict.delta} at epsilon {as_written(verdict.guarantee.value)}"))
     if isinstance(verdict.witness, SampledWitness):
         from dpassay.audit.witness import table_rows, witness_rows
 
         for label, words in witness_rows(verdict.witness, verdict.guarantee):
-            rows.add_row(label, Text(escape_control_chars(words)))
+            rows.add_row(label, shown(words))
         if verdict.witness.table:
             rows.add_row("", _counted(table_rows(verdict.witness)))
-        rows.add_row("error", Text(_alpha_budget(verdict)))
+        rows.add_row("error", shown(_alpha_budget(verdict)))
     elif isinstance(verdict.witness, WordWitness):
-        rows.add_row("witness", Text(escape_control_chars(verdict.witness.pair)))
-        rows.add_row("event", Text(escape_control_chars(verdict.witness.event)))
+        rows.add_row("witness", shown(verdict.witness.pair))
+        rows.add_row("event", shown(verdict.witness.event))
     elif verdict.witness is not None:
-        rows.add_row("witness", Text(verdict.witness.values))
+        rows.add_row("witness", shown(verdict.witness.values))
         if verdict.witness.event:
-            rows.add_row("event", Text(verdict.witness.event_text))
+            rows.add_row("event", shown(verdict.witness.event_text))
     if verdict.holds:
-        rows.add_row("also holds" if verdict.proven else "what holds", Text(_holds(verdict)))
-    for i, repair in enumerate(verdict.repairs):
-        rows.add_row("repair" if i == 0 else "", Text(str(repair)))
+        rows.add_row("also holds" if verdict.proven else "what holds", shown(_holds(verdict)))
+    repairs = verdict.repairs if every_repair else verdict.repairs[:1]
+    for i, repair in enumerate(repairs):
+        rows.add_row("repair" if i == 0 else "", shown(str(repair)))
+    if more := len(verdict.repairs) - len(repairs):
+        where = f"dpassay show {verdict.name}" if _published(verdict.name) else "verdict.repairs, --json, --html"
+        rows.add_row("", Text(f"{more} more: {where}", style="dim"))
     for warning in verdict.warnings:
-        rows.add_row("warning", Text(escape_control_chars(warning), style="yellow"))
+        rows.add_row("warning", shown(warning, "yellow"))
     rows.add_row("rests on", Text(", ".join(theorem.value for theorem in verdict.theorems), style="dim"))
     title = Text(f" {SIGNS[verdict.word]} {verdict.word.upper()} ", style=f"bold {colour}")
-    reason = Text(escape_control_chars(verdict.reason))
+    reason = shown(verdict.reason)
     return Panel(Group(reason, Text(), rows), title=title, title_align="left", border_style=colour)
 
 

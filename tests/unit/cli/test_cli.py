@@ -71,7 +71,7 @@ def test_first_commands(pipeline: str, options: list[str], word: str, code: int,
     assert done.returncode == code
     assert done.stderr == ""
     assert word in done.stdout
-    shown = re.search(r"true epsilon {2,}(\S.*?) *│", done.stdout)[1]
+    shown = re.search(r"epsilon {2,}claimed 1, true (\S.*?) *│", done.stdout)[1]
     assert shown == interval
     if code:
         assert "Nothing bounds" in done.stdout or "11.3137 apart in l1" in done.stdout

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import subprocess
 import sys
 
@@ -9,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dpassay.cli import common
+from dpassay.cli import common, usage
 from dpassay.cli import main as cli
 from dpassay.cli.completion import complete_claim, complete_neighbours, complete_package, complete_pipeline
 from dpassay.cli.options import GROUPS
@@ -41,7 +42,7 @@ def test_counts_in_options_and_settings(here):
     assert '"runs": 2000' in out
     code, out, err = here(*PROVEN, "--runs", "1.5")
     assert (code, out) == (2, "")
-    assert "'--runs': 1.5 is not a whole number" in " ".join(err.split())
+    assert "--runs: 1.5 is not a whole number" in " ".join(err.split())
     code, out, _ = here("check", "adept", "--set", "dim=1e3", "--json")
     assert code == 1
     assert '"dim": 1000' in out
@@ -149,7 +150,7 @@ def test_the_help_imports_no_command():
     code += "print(*(name for name in sys.modules if name.startswith(('dpassay.cli.', 'pydantic', 'rich', 'numpy'))))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(run.stdout.splitlines()[-1].split()) == {
-        f"dpassay.cli.{name}" for name in ("coercion", "common", "completion", "main", "options")
+        f"dpassay.cli.{name}" for name in ("coercion", "common", "completion", "main", "options", "usage")
     }
 
 
@@ -166,7 +167,7 @@ def test_options_are_read_without_pydantic(options):
 def test_a_count_that_is_refused_names_its_option(here, given):
     code, _, err = here("check", "adept", "--dim", given)
     assert code == 2
-    assert f"'--dim': {given} is not a whole number" in err
+    assert f"--dim: {given} is not a whole number" in err
 
 
 @pytest.mark.parametrize(
@@ -219,3 +220,28 @@ def test_a_pipeline_is_not_the_name_of_a_claim(command: str, text: str) -> None:
     assert isinstance(refused, InputError)
     instead = f"for the claim, use 'dpassay {command} {text.strip()}'"
     assert str(refused) == f"--pipeline takes stages with their arguments, such as laplace(1); {instead}"
+
+
+SUBCOMMANDS = {"train": ["adept", "dptext", "dpnr", "binary", "lm"], "calibrate": ["laplace", "gaussian", "flip"]}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        full
+        for names in GROUPS.values()
+        for name in names
+        for full in ([f"{name} {sub}" for sub in SUBCOMMANDS.get(name, [])] or [name])
+    ],
+)
+def test_the_help_has_groups_of_options_and_no_types_of_python(here, name):
+    code, out, _ = here(*name.split(), "--help")
+    assert code == 0
+    assert not re.search(r"<\w+(\[\w+\])?>", out)
+    options = re.findall(r"^  (?:-\w, )?--[\w-]+", out, re.MULTILINE)
+    groups = [one for one in [*usage.GROUPS, "Options"] if f"\n{one}:\n" in out]
+    if len(options) <= usage.FEW:
+        assert groups == ["Options"]
+    else:
+        assert len(groups) > 1
+        assert "Options" not in groups  # every option has a place

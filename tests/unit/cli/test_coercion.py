@@ -11,6 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from dpassay.cli.coercion import Command
+from dpassay.errors import InputError
 
 
 class Size(Enum):
@@ -18,7 +19,7 @@ class Size(Enum):
     large = "l"
 
 
-def values(cls, arguments):
+def values(cls, arguments, catch=True):
     app, seen = typer.Typer(), []
 
     def command(
@@ -37,7 +38,7 @@ def values(cls, arguments):
         seen.append((word, some, numbers, share, count, path, kind, size, flag, other, names))
 
     app.command(cls=cls)(command)
-    result = CliRunner().invoke(app, arguments)
+    result = CliRunner().invoke(app, arguments, catch_exceptions=catch)
     return result.exit_code, seen, result.output
 
 
@@ -48,16 +49,33 @@ def values(cls, arguments):
         ["--word", "x", "--some", "1", "--some", "2", "--numbers", "4", "--numbers", "5"],
         ["--share", "1e-3", "--count", "0", "--path", "a b", "--kind", "b", "--size", "l", "--flag", "--no-other"],
         ["--share", "0.5", "--count", "3", "--kind", "a", "first", "second"],
-        ["--count", "-1"],
-        ["--count", "many"],
-        ["--share", "half"],
-        ["--kind", "c"],
-        ["--size", "m"],
-        ["--help"],
     ],
 )
-def test_values_and_errors_are_those_of_typer(arguments):
+def test_values_are_those_of_typer(arguments):
     assert values(Command, arguments) == values(None, arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--count", "many"], "--count must be a whole number, got many"),
+        (["--share", "half"], "--share must be a number, got half"),
+        (["--kind", "c"], "--kind must be one of a, b, got c"),
+        (["--size", "m"], "--size: "),
+        (["--count", "-1"], "--count: "),
+        (["--share"], "--share needs a value"),
+        (["--flag=1"], "--flag takes no value"),
+        (["--shares", "1"], "there is no option --shares; did you mean '--share'?"),
+    ],
+)
+def test_what_typer_refuses_is_refused_in_one_sentence(arguments, said):
+    assert values(None, arguments)[:2] == (2, [])
+    with pytest.raises(InputError) as refused:
+        values(Command, arguments, catch=False)
+    error = str(refused.value)
+    assert error.startswith(said)
+    assert error.endswith("--help' lists the options")
+    assert "\n" not in error
 
 
 def test_an_audit_imports_nothing_that_it_does_not_need(tmp_path):

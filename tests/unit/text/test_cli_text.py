@@ -222,16 +222,16 @@ def test_a_corpus_that_cannot_be_used_is_said(here, tmp_path, content, said):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("bert",), "No such command 'bert'"),
+        (("bert",), "there is no command 'bert'"),
         (("adept", "--device", "abacus"), "unknown device"),
         (("adept", "--steps", "-1"), "steps must be"),
         (("dptext", "--epsilon", "0"), "epsilon must be"),
-        (("adept", "--adversary", "0"), "No such option: --adversary"),
-        (("adept", "--fine-tune", "3"), "No such option: --fine-tune"),
+        (("adept", "--adversary", "0"), "there is no option --adversary"),
+        (("adept", "--fine-tune", "3"), "there is no option --fine-tune"),
         (("dptext", "--adversary", "-1", "--as-published"), "the weight of the adversary must be 0"),
-        (("dptext", "--resume"), "No such option: --resume"),
+        (("dptext", "--resume"), "there is no option --resume"),
         (("adept", "--epsilon", "3"), "add --privacy example or user"),
-        (("dptext", "--clip", "1"), "No such option: --clip"),
+        (("dptext", "--clip", "1"), "there is no option --clip"),
     ],
 )
 def test_what_cannot_be_trained_is_said(here, tmp_path, options, said):

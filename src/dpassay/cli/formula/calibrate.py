@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpassay.cli.common import AsJson, Dim, check_claimed, print_json, working
+from dpassay.cli.options import Commands
 
 if TYPE_CHECKING:
     from dpassay.core.guarantee import EpsilonDelta
     from dpassay.exact.composition import Composition
 
-app = typer.Typer(help="Find the least noise for a guarantee.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Find the least noise for a guarantee.", cls=Commands, no_args_is_help=True, rich_markup_mode=None
+)
 
 Epsilon = Annotated[str, typer.Option("--epsilon", "-e", help="The claimed epsilon.", show_default=False)]
 Delta = Annotated[str, typer.Option("--delta", "-d", help="The claimed delta; 0 for pure DP.")]

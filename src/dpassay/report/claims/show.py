@@ -16,6 +16,7 @@ from dpassay.exact.witness import Witness
 from dpassay.report.claims.claim_report import Cell, ClaimReport
 from dpassay.report.claims.gallery import markdown, markdown_table, true
 from dpassay.report.terminal import SIGNS
+from dpassay.report.terminal import render as render_verdict
 
 NOTE = "*Written by `dpassay gallery --pages docs/claims` from the registry. Change the registry, not this page.*"
 
@@ -73,7 +74,7 @@ def render(report: ClaimReport) -> Any:
         title = "why it holds" if report.verdict.word == "proven" else "why it fails"
         title = title if same else "what was said about the published parameters"
         parts += _section(title, Text(escape_control_chars(claim.why)))
-    parts += [Text(), report.verdict]
+    parts += [Text(), render_verdict(report.verdict, every_repair=True)]
     parts += _section("the true ε at other parameters (✓ the claim holds, ✗ it fails)", _table(grid(report)))
     for label, value in report.beside:
         parts += _section("for comparison", Text(f"{label}: {value:.6g}"))
