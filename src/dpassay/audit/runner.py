@@ -178,6 +178,7 @@ class _Audit:
         return only_none(seen) and not answers(self.question.mechanism) and not is_refuted(self.question, self.state)
 
     def _phases(self) -> None:
+        self.state.searched += self.question.experiment(self.question.input_sets[0], 0).settle()
         inputs = self._find_inputs()
         left = self._leave_runs_for_artifacts(inputs)
         self._test(inputs, left)

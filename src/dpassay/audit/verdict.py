@@ -88,7 +88,8 @@ def _same_every_run(state: AuditState) -> list[str]:
         return []
     return [
         "Each input gave the same output in every run: the mechanism adds no noise, or the same noise in every call "
-        "(a fixed seed, or noise that was drawn once and kept)."
+        "(a fixed seed, or noise that was drawn once and kept). If it reads answers to earlier calls from a file or a "
+        "database, the verdict is about those: give it an empty one for each call."
     ]
 
 

@@ -159,7 +159,7 @@ def _by_deepcopy(value: Any, memo: dict[int, Any]) -> Any:
     """A copy of anything else. Functions that an object holds, which `deepcopy` shares, are copied first."""
     if type(value).__module__ != "builtins":
         for held in vars(value).values() if hasattr(value, "__dict__") else ():
-            if type(held) is FunctionType:
+            if type(held) is FunctionType and id(held) not in memo:  # it is if it holds the object itself
                 memo[id(held)] = _function(held, memo)
     try:
         made = deepcopy(value, memo)
@@ -302,14 +302,17 @@ def called(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) -> An
     """One call: with an input and random numbers of its own, its outputs copied before the next."""
     if is_pipeline(mechanism) or runs_elsewhere(mechanism):  # they neither change an input nor keep an output
         return counted(awaited(mechanism.sample(x, n, rng)), n)
-    return copied(counted(awaited(_apart(mechanism, x, n, CallGenerators(rng, memory_of(mechanism)))), n))
+    return _apart(mechanism, x, n, CallGenerators(rng, memory_of(mechanism)))
 
 
 def _apart(mechanism: Mechanism, x: Any, n: int, calls: CallGenerators) -> Any:
+    """A batch, copied before what the mechanism keeps is forgotten: that may be the batch itself."""
     given = copied(x)
     before = None if type(x) in _CONSTANT or given is not x else _before(x)
     try:
-        return mechanism.sample(given, n, calls.begin())
+        batch = mechanism.sample(given, n, calls.begin())
+        ready = type(batch) is np.ndarray and batch.shape[:1] == (n,)  # the usual case, which needs no further checks
+        return copied(batch if ready else counted(awaited(batch), n))
     finally:
         _after(x, given, before, calls)
 
@@ -343,9 +346,7 @@ def runs_elsewhere(mechanism: Any) -> bool:
 
 def one_output(mechanism: Mechanism, x: Any, calls: CallGenerators) -> Any:
     """The output of a call that asks for one."""
-    batch = _apart(mechanism, x, 1, calls)
-    ready = type(batch) is np.ndarray and batch.shape[:1] == (1,)  # the usual case, which needs no further checks
-    return copied(only_output(batch if ready else counted(awaited(batch), 1)))
+    return only_output(_apart(mechanism, x, 1, calls))
 
 
 def one_of(one: Callable[[Any, np.random.Generator], Any], x: Any, calls: CallGenerators) -> Any:

@@ -3,7 +3,7 @@
 Noise that is drawn once for an input and kept would otherwise look like none at all: one such answer may be private,
 and so may all of them together, but runs that repeat it are not independent. What is known are dictionaries,
 attributes and caches that the code reaches; what was in them before the audit stays, and what only one call adds, such
-as a model that is loaded when first needed.
+as a model that is loaded when first needed. What calls replace, in lists, arrays and variables, is in `kept_values`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,13 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
+from dpassay.audit.mechanisms.kept_values import KeptValues, Slots, variables
+
 KEPT = 16  # mechanisms whose places are remembered
 DEEPEST, MOST_VISITED = 4, 500  # steps from the mechanism to a place, and objects on the way
+_CHANGING = (list, set, deque, np.ndarray)  # whose contents calls may replace
 _OTHERS = frozenset({"builtins", "numpy", "torch", "scipy", "sklearn", "pandas", "random", "dpassay"})
 
 
@@ -23,7 +28,8 @@ class Memory:
     """The places where a mechanism may keep something for an input, and what calls have added to them."""
 
     def __init__(self, mechanism: Any) -> None:
-        dicts, self.caches = _places(_innermost(mechanism))
+        dicts, self.caches, others = _places(_innermost(mechanism))
+        self.values, self.settled = KeptValues([*filter(None, dicts), *others]), False
         self.dicts = [(place, set(place)) for place in dicts]
         self.added: list[tuple[dict[Any, Any], Any]] = []
         self.by_input = False  # whether calls were seen to add something for their input
@@ -31,10 +37,19 @@ class Memory:
         self._cached = [_size(cache) for cache in self.caches]
 
     def __bool__(self) -> bool:
-        return bool(self.dicts or self.caches)
+        return bool(self.dicts or self.caches or self.values)
+
+    def settle(self) -> None:
+        """Decide by the calls so far which values are kept for each input, and put them back from now on."""
+        self.settled = True
+        self.by_input |= self.values.decide() and self.values.answers
 
     def forget(self, x: Any) -> None:
         """Forget what the last call, with the input x, has added; what one call alone adds is no input's."""
+        if not self.settled:
+            self.values.look(x)
+        elif self.values.found:
+            self.values.put_back()
         new = [(place, key) for place, known in self.dicts if len(place) != len(known) for key in set(place) - known]
         cached = [_size(cache) for cache in self.caches]
         if not new and cached == self._cached:
@@ -63,7 +78,7 @@ class Memory:
         for place, known in self.dicts:
             known |= set(place)
         for place, key in new:
-            dicts, caches = _places(place[key])
+            dicts, caches, _ = _places(place[key])
             self.dicts += [(inner, set()) for inner in dicts]
             self.caches += caches
             self._cached += [_size(cache) for cache in caches]
@@ -108,10 +123,11 @@ def _draws(value: Any) -> bool:
     return any(name in type(value).__name__ for name in ("Generator", "Random"))
 
 
-def _places(subject: Any) -> tuple[list[dict[Any, Any]], list[Any]]:
-    """The dictionaries, attributes included, and the caches of functions, that code can reach."""
+def _places(subject: Any) -> tuple[list[dict[Any, Any]], list[Any], list[Any]]:
+    """The dictionaries, attributes included, the caches of functions, and other places that code can reach."""
     dicts: list[dict[Any, Any]] = []
     caches: list[Any] = []
+    others: list[Any] = []
     seen: dict[int, Any] = {}
     waiting = deque([(subject, 0)])
     while waiting and len(seen) < MOST_VISITED:
@@ -123,16 +139,26 @@ def _places(subject: Any) -> tuple[list[dict[Any, Any]], list[Any]]:
             dicts.append(one)
         elif isinstance(one, functools._lru_cache_wrapper):
             caches.append(one)
+        elif type(one) in _CHANGING:
+            others.append(one)
         elif isinstance(one, types.FunctionType) or _is_own(one):
             dicts.append(vars(one))
+        if isinstance(one, types.FunctionType):
+            others += variables(one)
+        elif slots := [name for kind in type(one).__mro__[:-1] for name in _slots(kind) if _is_of_user(one)]:
+            others.append(Slots(one, tuple(slots)))
         waiting += [(inside, deep + 1) for inside in _inside(one)]
-    return dicts, caches
+    return dicts, caches, others
 
 
 def _is_own(one: Any) -> bool:
     """Whether it is an object with attributes, of a class that does not belong to a library."""
     known = isinstance(one, type | types.ModuleType | types.MethodType | functools.partial)
-    return not known and hasattr(one, "__dict__") and type(one).__module__.partition(".")[0] not in _OTHERS
+    return not known and hasattr(one, "__dict__") and _is_of_user(one)
+
+
+def _is_of_user(one: Any) -> bool:
+    return type(one).__module__.partition(".")[0] not in _OTHERS
 
 
 def _inside(one: Any) -> Iterator[Any]:
@@ -147,9 +173,10 @@ def _inside(one: Any) -> Iterator[Any]:
         yield from (one.func, *one.args, *one.keywords.values())
     elif isinstance(one, functools._lru_cache_wrapper):
         yield one.__wrapped__
-    elif isinstance(one, dict):
-        yield from (value for value in list(one.values())[:MOST_VISITED] if isinstance(value, dict))
-    elif not isinstance(one, type | types.ModuleType) and type(one).__module__.partition(".")[0] not in _OTHERS:
+    elif isinstance(one, dict | list):
+        held = list(one.values() if isinstance(one, dict) else one)
+        yield from (value for value in held[:MOST_VISITED] if isinstance(value, dict) or type(value) in _CHANGING)
+    elif not isinstance(one, type | types.ModuleType) and _is_of_user(one):
         yield from vars(one).values() if hasattr(one, "__dict__") else ()
         for kind in type(one).__mro__[:-1]:
             yield from (value for value in vars(kind).values() if _leads(value))
@@ -162,7 +189,7 @@ def _slots(kind: type) -> tuple[str, ...]:
 
 
 def _leads(value: Any) -> bool:
-    return isinstance(value, dict | functools._lru_cache_wrapper | types.FunctionType)
+    return isinstance(value, dict | functools._lru_cache_wrapper | types.FunctionType) or type(value) in _CHANGING
 
 
 def filled(cell: types.CellType) -> bool:

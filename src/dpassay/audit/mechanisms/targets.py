@@ -227,6 +227,29 @@ def draw_each(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Genera
     return [attempt(one_output, mechanism, x, calls) for x in inputs]
 
 
+def settle(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Generator) -> int:
+    """Find out by a few calls whether the mechanism keeps something for each input, once; returns their number.
+
+    >>> answers = [None, None]
+    >>> def noisy(x, rng):
+    ...     answers[x] = rng.random() if answers[x] is None else answers[x]
+    ...     return answers[x]
+    >>> settle(mechanism := as_mechanism(noisy), (0, 1), np.random.default_rng(0))
+    8
+    >>> len({*draw_each(mechanism, [0, 1] * 10, np.random.default_rng(0))})
+    20
+    """
+    memory = None if is_pipeline(mechanism) or runs_elsewhere(mechanism) else memory_of(mechanism)
+    if memory is None or memory.settled or not memory.values:
+        return 0
+    calls = [x for x in inputs[:2] for _ in range(2)]
+    draw_each(mechanism, calls, rng)
+    again = calls if memory.values.decide() else []  # a value that is replaced at random may look like a kept one
+    draw_each(mechanism, again, rng)
+    memory.settle()
+    return len(calls) + len(again)
+
+
 def one_at_a_time(mechanism: Any) -> bool:
     """Whether each call of the mechanism gives one output only.
 

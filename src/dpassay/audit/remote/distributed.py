@@ -185,6 +185,7 @@ def run_batch(batch: WorkBatch) -> BatchAnswer:
         experiment = replace(batch.experiment, mechanism=mechanism)
         if batch.subject not in _FIRST:
             _FIRST[batch.subject] = "" if isinstance(mechanism, Pipeline) else digest(mechanism, experiment.inputs[0])
+            experiment.settle()
         first = _FIRST[batch.subject]
         rule = rule_of(batch.rule, experiment.distributions(), experiment.at_hand())
         current = Round(rule, Counts(), 0, 0, batch.singly)

@@ -15,6 +15,7 @@ from dpassay.audit.distinguishers.base import Bits, Distinguisher
 from dpassay.audit.mechanisms.common_numbers import common_numbers
 from dpassay.audit.mechanisms.isolation import copied
 from dpassay.audit.mechanisms.mechanism_hints import offered
+from dpassay.audit.mechanisms.targets import settle
 from dpassay.audit.options import Unknown
 from dpassay.audit.outputs.outputs import Outputs, as_row, join, part, read
 from dpassay.audit.testing.decision_rule import DecisionRule, learn
@@ -42,6 +43,7 @@ MOST_ROWS = 1 << 16
 KEPT = 1000  # outputs of each input kept to compare the sampler with its distribution
 SHOWN = 256  # outputs of each input from which examples are chosen
 TRUST, TRUST_IN_DISTRIBUTION = 0.5, 1.0
+SETTLING = 1 << 31  # the place of the stream for calls that show what a mechanism keeps
 SKIPPED = 1 << 32  # numbers of tasks left out after a game was killed: more than it can have begun
 
 
@@ -117,6 +119,10 @@ class Experiment:
     def stream(self, *place: int) -> np.random.Generator:
         """The random numbers of one task of this experiment."""
         return stream(self.seed, self.number, *place)
+
+    def settle(self) -> int:
+        """Find out what the mechanism keeps for each input, once in each process; returns how many calls that took."""
+        return settle(self.mechanism, self.inputs, self.stream(LEARN, SETTLING))
 
     def paired_streams(self, place: int) -> list[np.random.Generator]:
         """The same random numbers for each input, for training: see `draw_outputs`."""

@@ -284,10 +284,25 @@ class Holder:
         return self.answer(rng)
 
 
+class Bound:
+    """An object with a function that holds the object."""
+
+    def __init__(self, value):
+        self.value, self.kept = value, None
+        self.answer = lambda rng: self.first(rng)
+
+    def first(self, rng):
+        self.kept = self.value + rng.laplace() if self.kept is None else self.kept
+        return self.kept
+
+    def __call__(self, rng):
+        return self.answer(rng)
+
+
 @pytest.mark.parametrize(
     "make",
-    [answering, by_default, Holder, lambda value: partial(answering(value)), lambda value: [answering(value)]],
-    ids=["variable", "default", "attribute", "partial", "list"],
+    [answering, by_default, Holder, lambda value: partial(answering(value)), lambda value: [answering(value)], Bound],
+    ids=["variable", "default", "attribute", "partial", "list", "of itself"],
 )
 def test_functions_in_inputs_keep_nothing_from_call_to_call(make):
     def released(x, rng):

@@ -13,7 +13,7 @@ import pytest
 
 from dpassay import audit
 from dpassay.audit.mechanisms.memory import Memory
-from dpassay.audit.mechanisms.targets import as_mechanism, draw_each
+from dpassay.audit.mechanisms.targets import as_mechanism, draw, draw_each, settle
 
 ALPHA = 1e-9
 RNG = np.random.default_rng
@@ -104,7 +104,68 @@ def in_a_dict_of_the_first_call():
     return lambda x, rng: kept.setdefault("answers", {}).setdefault(x, x + rng.laplace())
 
 
+def in_a_list_of_pairs():
+    kept = []
+
+    def noisy(x, rng):
+        if x not in [one for one, _ in kept]:
+            kept.append((x, x + rng.laplace()))
+        return dict(kept)[x]
+
+    return noisy
+
+
+def in_an_array():
+    kept = np.full(2, np.nan)
+
+    def noisy(x, rng):
+        if np.isnan(kept[x]):
+            kept[x] = x + rng.laplace()
+        return float(kept[x])
+
+    return noisy
+
+
+def in_a_list_inside_a_list():
+    kept = [[None], [None]]
+
+    def noisy(x, rng):
+        if kept[x][0] is None:
+            kept[x][0] = x + rng.laplace()
+        return kept[x][0]
+
+    return noisy
+
+
+def in_entries_that_were_there():
+    kept = {0: None, 1: None}
+
+    def noisy(x, rng):
+        if kept[x] is None:
+            kept[x] = x + rng.laplace()
+        return kept[x]
+
+    return noisy
+
+
+def beside_a_counter():
+    kept, calls = [None, None], [0]
+
+    def noisy(x):
+        calls[0] += 1
+        if kept[x] is None:
+            kept[x] = x + RNG(calls[0]).laplace()  # another seed at each call, which must move on
+        return kept[x]
+
+    return noisy
+
+
 KEEPING = {
+    "in a list of pairs": in_a_list_of_pairs,
+    "in an array": in_an_array,
+    "in a list inside a list": in_a_list_inside_a_list,
+    "in entries that were there": in_entries_that_were_there,
+    "beside a counter": beside_a_counter,
     "in a closure": in_closure,
     "in the module": in_module,
     "in a default": in_a_default,
@@ -123,6 +184,126 @@ def test_kept_noise_refutes_nothing(name):
     verdict = audit(KEEPING[name](), [(0, 1)], epsilon=1, alpha=ALPHA, runs=600, bits=False)
     assert not verdict.refuted
     assert any("keeps something for each input" in said for said in verdict.warnings)
+
+
+def last_in_variables():
+    last = answer = None
+
+    def noisy(x, rng):
+        nonlocal last, answer
+        if x != last:
+            last, answer = x, x + rng.random()
+        return answer
+
+    return noisy
+
+
+class LastInAttributes:
+    def __init__(self):
+        self.last = self.answer = None
+
+    def __call__(self, x, rng):
+        if x != self.last:
+            self.last, self.answer = x, x + rng.random()
+        return self.answer
+
+
+class LastInSlots(LastInAttributes):
+    __slots__ = ("answer", "last")
+
+
+LAST = ANSWER = None
+
+
+def last_in_the_module():
+    def noisy(x, rng):
+        global LAST, ANSWER
+        if x != LAST:
+            LAST, ANSWER = x, x + rng.random()
+        return ANSWER
+
+    return noisy
+
+
+@pytest.mark.parametrize("make", [last_in_variables, LastInAttributes, LastInSlots, last_in_the_module])
+def test_the_answer_to_the_last_input_is_forgotten(make):
+    mechanism = as_mechanism(make())
+    assert settle(mechanism, (0, 1), RNG(0)) == 8
+    assert len(set(draw_each(mechanism, [0] * 10 + [1] * 10, RNG(0)))) == 20
+
+
+def supply():
+    noise = RNG(1).random(100).tolist()
+    return lambda x: x + noise.pop()
+
+
+def supply_in_an_array():
+    noise, place = RNG(1).random(100), [0]
+
+    def noisy(x):
+        place[0] += 1
+        return x + noise[place[0]]
+
+    return noisy
+
+
+def seeds_in_a_variable():
+    seed = 7
+
+    def noisy(x):
+        nonlocal seed
+        seed = seed * 16807 % (2**31 - 1)
+        return x + seed
+
+    return noisy
+
+
+def spare_number():
+    """Two numbers are drawn at every second call."""
+    spare, rng = None, RNG(3)
+
+    def noisy(x):
+        nonlocal spare
+        if spare is None:
+            answer, spare = rng.random(2)
+        else:
+            answer, spare = spare, None
+        return x + answer
+
+    return noisy
+
+
+@pytest.mark.parametrize("make", [supply, supply_in_an_array, seeds_in_a_variable, spare_number])
+def test_what_moves_on_at_every_call_is_not_put_back(make):
+    mechanism = as_mechanism(make())
+    assert settle(mechanism, (0, 1), RNG(0)) == 4
+    assert len(set(draw_each(mechanism, [0] * 10 + [1] * 10, RNG(0)))) == 20
+
+
+def test_the_calls_that_show_what_is_kept_are_counted_as_runs():
+    calls = []
+    verdict = audit(
+        lambda x, rng: (calls.append(x), rng.random())[1], [(0, 1)], epsilon=1, runs=400, bits=False, shrink=False
+    )
+    assert verdict.runs == len(calls) <= 400
+
+
+class OneBuffer:
+    """A batch whose rows are the input, in a buffer that changes only with it."""
+
+    def __init__(self):
+        self.rows = np.zeros(1000)
+
+    def sample(self, x, n, rng):
+        self.rows[:] = x
+        return self.rows[:n]
+
+
+def test_an_output_is_read_before_it_is_put_back():
+    mechanism = as_mechanism(OneBuffer())
+    settle(mechanism, (1.0, 2.0), RNG(0))
+    assert draw_each(mechanism, [1.0, 2.0] * 3, RNG(0)) == [1.0, 2.0] * 3
+    assert draw(mechanism, 2.0, 3, RNG(0)).tolist() == [2.0] * 3
 
 
 def test_a_leak_behind_kept_answers_is_found():
