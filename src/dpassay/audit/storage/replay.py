@@ -5,7 +5,7 @@ Nothing that a file names is run: a pipeline is parsed from its text, and any ot
 
 import secrets
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -27,6 +27,7 @@ from dpassay.audit.storage.checkpoint import GameRecord, Journal, game_of, input
 from dpassay.audit.testing.decision_rule import DecisionRule, resolution_of
 from dpassay.audit.testing.expected_power import Hypothesis
 from dpassay.audit.testing.experiment import TRUST, TRUST_IN_DISTRIBUTION, Experiment, GameState, Round, rejected
+from dpassay.audit.testing.inference import evidence_needed
 from dpassay.audit.testing.sequential import anytime, run_task, tasks_of
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
@@ -37,7 +38,8 @@ from dpassay.pipeline.pipeline import Pipeline
 
 GLANCE = 64  # outputs of each input that show how large a rule's scores are
 FINEST = 1e-3  # of the resolution that these suggest
-LONGER = 4  # a fresh game may take this many times the runs of the recorded one
+LONGER = 4  # a fresh game may take this many times the runs of the recorded one, or more with a smaller α
+MOST_FRESH_ALPHA = 0.001  # of a fresh game: whoever made the file chose the recorded α
 
 
 def replay(
@@ -82,9 +84,21 @@ def replay(
 
 
 def _verification(journal: Journal, checks: Sequence[tuple[bool, str]]) -> Verification:
-    claim = f"epsilon {journal.asked.epsilon:g}" + (f", delta {journal.asked.delta:g}" if journal.asked.delta else "")
+    asked = journal.asked
+    claim = f"epsilon {asked.epsilon:g}" + (f", delta {asked.delta:g}" if asked.delta else "") + _of(asked.subject)
     established, failures = (tuple(said for holds, said in checks if holds is wanted) for wanted in (True, False))
     return Verification(journal.verdict, claim, established, failures)
+
+
+def _of(subject: Mapping[str, str]) -> str:
+    """What was audited, in words.
+
+    >>> _of({"kind": "pipeline", "pipeline": "laplace(1)", "dim": "2"}), _of({"kind": "python", "path": "mine:f"})
+    (' of laplace(1) in dimension 2', ' of mine:f')
+    """
+    name = next((subject[key] for key in ("pipeline", "path", "command", "url", "type") if key in subject), "")
+    dim = f" in dimension {subject['dim']}" if "dim" in subject else ""
+    return f" of {name:.200}{dim}" if name else ""
 
 
 def _covered(journal: Journal, record: GameRecord, subject: Mechanism) -> Iterator[tuple[bool, str]]:
@@ -206,10 +220,12 @@ def _fresh(record: GameRecord, experiment: Experiment, recorded: GameState, seed
     expected = best.rule.initial_counts(TRUST if learnt else TRUST_IN_DISTRIBUTION)
     singly = best.singly or best.screening or not known_independent(experiment.mechanism)
     game = GameState([Round(best.rule, expected, 0, 10**15, singly, rows=best.rows)])
-    most = max(2000, LONGER * recorded.totals()[2])
-    for _ in anytime(replace(experiment, seed=seed), game, most, record.alpha):
+    alpha = min(record.alpha, MOST_FRESH_ALPHA)
+    longer = LONGER * evidence_needed(alpha) / evidence_needed(record.alpha)
+    for _ in anytime(replace(experiment, seed=seed), game, int(max(2000, longer * recorded.totals()[2])), alpha):
         pass
     right, wrong, runs = game.totals()
-    refutes = rejected(game, experiment.hypothesis, record.alpha, exact=False)
+    refutes = rejected(game, experiment.hypothesis, alpha, exact=False)
     counts = f"with the fresh seed {seed}: {right:,} right and {wrong:,} wrong guesses in {runs:,} runs"
-    return refutes, f"{counts} {'refute the claim again' if refutes else 'do not refute the claim'}"
+    how = f"refute the claim again, at an error probability of {alpha:.3g}" if refutes else "do not refute the claim"
+    return refutes, f"{counts} {how}"

@@ -1,6 +1,7 @@
 """Saved audits are played again."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -82,6 +83,30 @@ def test_another_mechanism_under_the_same_name_does_not_pass(saved):
     found = replay(saved, quiet, seed=1)
     assert len(found.failures) == 2
     assert "do not refute the claim" in found.failures[1]
+
+
+def exactly_one(x, rng):
+    """Randomized response at ε = 1."""
+    return x if rng.random() < math.e / (1 + math.e) else 1 - x
+
+
+def test_a_chosen_seed_and_error_probability_confirm_nothing(tmp_path):
+    """A fresh game confirms a true claim with probability 0.001, so three of forty with probability below 1e-5."""
+    for seed in range(100):
+        path = tmp_path / f"{seed}.json"
+        options = {"alpha": 0.2, "runs": 300, "seed": seed, "until_refuted": True}
+        if not audit(exactly_one, [(0, 1)], epsilon=1, save=path, **options).refuted:
+            continue
+        confirmed = sum(replay(path, exactly_one, seed=1000 + k).ok for k in range(40))
+        assert confirmed < 3
+        return
+    raise AssertionError("no seed was found")
+
+
+def test_the_claim_names_what_was_audited(tmp_path):
+    path = tmp_path / "query.json"
+    audit("query(l1, 5) | laplace(1)", epsilon=1, dim=2, save=path, runs=2000)
+    assert replay(path, seed=3).claim == "epsilon 1 of query(l1, 5) | laplace(1) in dimension 2"
 
 
 def test_what_a_file_names_is_never_started(saved):
