@@ -176,7 +176,7 @@ def attainable(p, q, runs, alpha=ALPHA, miss=1e-7):
 @pytest.mark.parametrize(
     ("mechanism", "claimed", "bar"),
     [(Known(0.5), 1.0, 100), (Known(0.5), 1.9, 15_000), (Noisy(0.5), 1.0, 1_500), (Noisy(0.5), 1.9, 100_000)],
-    ids=["known 1", "known 1.9", "learnt 1", "learnt 1.9"],
+    ids=["known 1", "known 1.9", "learned 1", "learned 1.9"],
 )
 def test_the_median_audit_of_too_little_noise_takes_few_runs(mechanism, claimed, bar):
     assert runs_taken(mechanism, claimed, audits=101 if claimed == 1 else 31) <= bar

@@ -69,7 +69,7 @@ def correlated(found):
 
 
 def test_words_are_independent_along_every_axis():
-    name = "words of neighbours"
+    name = "words of neighbors"
     first = seed_of(name)
     found = np.stack([words(key(first + stream), 0, 20_000, range(2)) for stream in range(4)])
     require(name, correlated(found))

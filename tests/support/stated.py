@@ -118,7 +118,7 @@ def statements(certificate: dict[str, Any]) -> Iterator[tuple[Subject, Statement
         if step["step"] == "repair":
             repaired = Subject(step["pipeline"], tuple(own.items()), subject.dim, subject.neighbours)
             if repaired.relation != subject.relation:
-                raise AssertionError(f"the repair {step['pipeline']} is about other neighbours than {subject}")
+                raise AssertionError(f"the repair {step['pipeline']} is about other neighbors than {subject}")
             yield repaired, Statement("proven", number(step["epsilon"]), number(step["delta"]))
 
 

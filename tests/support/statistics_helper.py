@@ -104,7 +104,7 @@ FALSE_ALARMS: dict[str, float] = {
     "words of gaussian": EACH,
     "words of exponential": EACH,
     "words of a mixture": EACH,
-    "words of neighbours": EACH,
+    "words of neighbors": EACH,
     "votes by kernels": EACH,
     "guesses by kernels, the first input": EACH,
     "guesses by kernels, the second input": EACH,

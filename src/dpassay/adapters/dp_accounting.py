@@ -51,7 +51,7 @@ def _claim(event: Any, neighbours: Neighbours | None = None) -> ReadObject:
     relation = next((one for one in known if neighbours in (None, Neighbours(one[0]))), None)
     if relation is None:
         allowed = " or ".join(name for name, _ in known)
-        raise InputError(f"dp-accounting's {kind} is checked for the neighbours {allowed}, got {neighbours}")
+        raise InputError(f"dp-accounting's {kind} is checked for the neighbors {allowed}, got {neighbours}")
     stages = _stages(step, replaced=relation == REPLACED)
     accountant = "PLDAccountant"
     if kind in ("SampledWithoutReplacementDpEvent", "SingleEpochTreeAggregationDpEvent"):

@@ -102,7 +102,7 @@ class AuditOptions:
     guesser: Callable[[list[Any]], Any] | None = None
     bits: bool | None = _option(
         None,
-        "Whether floating-point artefacts count as evidence. Default: a few runs test for them and may give a warning.",
+        "Whether floating-point artifacts count as evidence. Default: a few runs test for them and may give a warning.",
     )
     unknown: Unknown = _option(
         "refuse", "Outputs of types that cannot be read: refuse them, or read their repr or their bytes."

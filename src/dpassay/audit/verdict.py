@@ -154,7 +154,7 @@ def _why_open(question: ResolvedAudit, state: AuditState, lower: float, interrup
     if out:
         return out
     if not state.game.rounds:
-        return f"nothing could be tested: no decision rule could be learnt from {spent} of such outputs."
+        return f"nothing could be tested: no decision rule could be learned from {spent} of such outputs."
     least = f"epsilon is at least {outward(lower, -1, 5)}" if lower > 0 else "no more is known about epsilon"
     return f"{spent} did not refute {guarantee}; {least}."
 
@@ -164,7 +164,7 @@ def _blind(state: AuditState, interrupted: bool) -> list[str]:
     if state.game.rounds or interrupted:
         return []
     return [
-        f"Nothing was tested: no decision rule could be learnt from {state.spent:,} runs, so this audit could not "
+        f"Nothing was tested: no decision rule could be learned from {state.spent:,} runs, so this audit could not "
         "have refuted any claim. Give it more runs, or your own guesser."
     ]
 

@@ -16,7 +16,7 @@ from dpassay.evidence.sampled import Example, SampledWitness
 
 INPUTS = ("first", "second")
 LONGEST_INPUT = 200  # characters
-NO_EVENT = "none: no learnt rule distinguishes these inputs"
+NO_EVENT = "none: no learned rule distinguishes these inputs"
 SHRUNK = "the smallest that was found to refute the claim too; event and counts below are its own"
 
 

@@ -20,9 +20,9 @@ from dpassay.values import dataclass
 
 # What a formula cannot show, but a reader of the verdict must know. A claim names those that apply to it.
 CAVEATS = {
-    "epsilon-learnt": "Epsilon is learnt from the private data: a number learnt from them is not a guarantee.",
+    "epsilon-learnt": "Epsilon is learned from the private data: a number learned from them is not a guarantee.",
     "encoder-training": "The encoder is trained without privacy on the very texts that it is meant to protect; "
-    "this claim does not cover what its weights memorise.",
+    "this claim does not cover what its weights memorize.",
     "per-word": "This epsilon is for one word but is reported as if for a whole text: "
     "a text of w words may lose up to w times as much.",
 }

@@ -163,8 +163,8 @@ def _sources(profile: PrivacyProfile, guarantee: EpsilonDelta) -> tuple[str, str
     lower, upper = _chosen(profile, guarantee)
     if lower is None:
         known = profile.tail_lower_bound is not None and isinstance(guarantee, PureDP)
-        return ("far-out outputs of a pair of neighbours" if known else "nothing"), upper.theorem.page
-    return f"the exact loss of a pair of neighbours, {lower.theorem.page}", upper.theorem.page
+        return ("far-out outputs of a pair of neighbors" if known else "nothing"), upper.theorem.page
+    return f"the exact loss of a pair of neighbors, {lower.theorem.page}", upper.theorem.page
 
 
 def _theorems(profile: PrivacyProfile, guarantee: EpsilonDelta) -> tuple[Theorem, ...]:

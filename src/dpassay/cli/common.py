@@ -319,7 +319,8 @@ def as_options(message: str) -> str:
     message = message.replace("pairs=[(X, Y)], or more inputs", "--pair '[X, Y]', or --inputs FILE")
     message = message.replace("pairs=[(X, Y)], or inputs, a region, a text, or candidates", INPUTS)
     message = re.sub(rf"\b({FLAGS})=(True|False)\b", _as_flag, message)
-    message = re.sub(r"\b(text|unknown)='([^']*)'", _as_quoted, message)
+    message = message.replace("leave neighbours out", "leave --neighbours out")
+    message = re.sub(r"\b(text|unknown|neighbours)='([^']*)'", _as_quoted, message)
     message = re.sub(r"\b(vocabulary|unknown)=(FILE|RULE)\b", r"--\1 \2", message)
     return re.sub(r"(?<![?&\w])(epsilon|delta|dim|runs|save)=(1e-5|1|10000|N|VALUE|FILE)\b", r"--\1 \2", message)
 

@@ -52,7 +52,7 @@ class Neighbours:
     def __post_init__(self) -> None:
         if not isinstance(self.kind, str) or self._form not in _WORDS or not 1 <= self.count <= MOST:
             raise InputError(
-                f"unknown neighbours {self.kind!r}; allowed: {', '.join(_WORDS)}, "
+                f"unknown neighbors {self.kind!r}; allowed: {', '.join(_WORDS)}, "
                 f"with a whole number from 1 to {MOST:,} for n"
             )
 

@@ -11,8 +11,8 @@ class Premise(StrEnum):
     VISIBLE = "the output shows on which side of some threshold a noisy value lies"
     FAR_OUT = "outputs far out remain distinct"
     BETWEEN = "all outputs between the two values remain distinct"
-    UNBOUNDED = "two neighbours' values can be any distance apart"
-    PLACED = "the two values lie where those of neighbours can lie"
+    UNBOUNDED = "two neighbors' values can be any distance apart"
+    PLACED = "the two values lie where those of neighbors can lie"
     DATA_SETS = "the two values are sums of data sets that differ in one record"
     IN_ORDER = "the sum with the record comes first, unless both orders are equal"
     SMALL_RECORDS = "records can be small in every direction, as in a ball and not on a sphere"
@@ -20,7 +20,7 @@ class Premise(StrEnum):
     OWN_VALUES = "the values before the noise are those of one input, not sums of records"
     INTEGERS = "all values before the noise are integers"
     CERTAIN_SIDE = "it is certain on which side of a jump every number lies"
-    ANY_TWO = "the bound holds between any two inputs, not only between neighbours"
+    ANY_TWO = "the bound holds between any two inputs, not only between neighbors"
 
 
 class Theorem(StrEnum):

@@ -113,7 +113,7 @@ def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
             return "Only the dropped words are random, so the output reveals the other words"
         return "Nothing is random, so the output reveals the input"
     if Theorem.TWO_NOISES in profile.theorems:
-        return "Even the largest noise is too small for the distance between two neighbours"
+        return "Even the largest noise is too small for the distance between two neighbors"
     position = pipeline.noise_positions[-1]
     stage, region = pipeline.stages[position], pipeline.output_regions()[position].region
     dropped = " (word dropout hides little of it)" if profile.mu.b > 0 else ""
@@ -134,15 +134,15 @@ def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
         return f"{_differing_bits(region, profile)}, and each adds its own loss{dropped}"
     if isinstance(stage, Softmax):
         logits = _far(region, profile, math.inf, "differ by {}")
-        return f"Two neighbours' logits {logits} at temperature {middle(stage.temperature):.6g}"
+        return f"Two neighbors' logits {logits} at temperature {middle(stage.temperature):.6g}"
     if isinstance(stage, Choice):
         given = "scale" if stage.name == "noisymax" else "rate"
-        return f"Two neighbours' scores {_far(region, profile, math.inf, 'differ by {}')} at the given {given}"
+        return f"Two neighbors' scores {_far(region, profile, math.inf, 'differ by {}')} at the given {given}"
     return f"One category can be distinguished from another more reliably than claimed{dropped}"
 
 
 def _differing_bits(region: Region, profile: PrivacyProfile) -> str:
-    inputs = "two neighbours" if isinstance(region, RowBits) else "two inputs"
+    inputs = "two neighbors" if isinstance(region, RowBits) else "two inputs"
     shown, most = (round(middle(count)) for count in (_shown(profile, 1), region.diameter(1)))
     if shown == region.dim:
         return f"All of the {region.dim} bits can differ between {inputs}"
@@ -169,8 +169,8 @@ def _far(region: Region, profile: PrivacyProfile, q: float, words: str) -> str:
 
 def _distance(stage: Additive, region: Region, profile: PrivacyProfile) -> str:
     assert profile.region is not None
-    answers = "two neighbours' answers"
-    kinds = {SensitivityBall: answers, MonotoneBall: answers, Rows: "two neighbours", RowBits: "two neighbours"}
+    answers = "two neighbors' answers"
+    kinds = {SensitivityBall: answers, MonotoneBall: answers, Rows: "two neighbors", RowBits: "two neighbors"}
     who = kinds.get(type(profile.region)) or kinds.get(type(region), "two vectors")
     if isinstance(stage.noise, Gaussian):
         return f"Before Gaussian noise {who} {_far(profile.region, profile, 2, 'be {} apart in l2')}"
@@ -215,5 +215,5 @@ def _between_whole_numbers(noise: DiscreteNoise, who: str, profile: PrivacyProfi
 def _in_norm(stage: Radial, profile: PrivacyProfile) -> str:
     worst = profile.dominating_pure()
     pair = profile.pair if worst is None else worst.pair
-    apart = "" if pair is None else f", and two neighbours' values can be {middle(stage.distance(pair)):.6g} apart"
+    apart = "" if pair is None else f", and two neighbors' values can be {middle(stage.distance(pair)):.6g} apart"
     return f"{stage.name.capitalize()} noise of scale {middle(stage.scale):.6g} must hide {stage.norm} distances{apart}"

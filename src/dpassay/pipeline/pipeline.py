@@ -44,7 +44,7 @@ class Pipeline:
         before = self._incoming
         for i, stage in enumerate(stages):
             if stage.neighbours and i:
-                raise InputError(f"{stage.name} must be the first stage: it says how neighbours differ")
+                raise InputError(f"{stage.name} must be the first stage: it says how neighbors differ")
             if stage.comes_last and i < len(stages) - 1:
                 raise InputError(f"{stage.name} must be the last stage: it repeats everything before it")
             if stage.followed_by and not any(after.name in stage.followed_by for after in stages[i + 1 : i + 2]):

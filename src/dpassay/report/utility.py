@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NAMES = {"original": "original text", "commonest": "commonest label"}
 NOTES = (
     "ε is what the authors state, true ε what holds for one text; ≠ marks a stated ε that does not hold. Words, enc.: "
-    "accuracy in percent of classifiers that learnt labels from the words of rewritten texts, or from an encoder's "
+    "accuracy in percent of classifiers that learned labels from the words of rewritten texts, or from an encoder's "
     "vectors of them; on original (o) and on rewritten (r) test texts. BLEU, chrF, cosine (of sentence vectors), same "
     "(unchanged texts), kept (words) and length compare rewritten test texts with the original ones; ppl is their "
     "perplexity. Found: how often an attacker names the true one of M candidates; most: how often any attacker can."

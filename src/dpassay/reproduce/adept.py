@@ -58,7 +58,7 @@ def violations(options: ReproductionOptions) -> FigureResult:
         draw=lambda figure: _draw_violations(figure, rows),
         caption=f"Share of {pairs:,} random pairs whose l1 distance after l2 clipping exceeds 2C, C = {CLIP:g}; bars: "
         "95 % Clopper-Pearson. Coordinates uniform on (-C, C), or normal with variance 0.1 C. Line: numerical "
-        "integration. Grey: what the paper says of its own curves.",
+        "integration. Gray: what the paper says of its own curves.",
         published="Habernal, EMNLP 2021, Figure 1: the share rises from 0 to nearly all pairs; at 32 dimensions almost "
         "none of the data points would be protected. The documents do not tabulate its curves; the released code, run "
         "with its own seed, counts what is compared here.",

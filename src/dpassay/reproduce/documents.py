@@ -103,7 +103,7 @@ def _composed() -> str:
 EMNLP = (
     Entry(
         "§2",
-        "neighbours, central and local DP",
+        "neighbors, central and local DP",
         "dpassay check --stages",
         "definitions",
         "[concepts](concepts.md#neighbors)",
@@ -193,7 +193,7 @@ ACL = (
         "the check for any real-valued mechanism (code: `--python module:name`)",
         "dpassay reproduce sanity-check --pipeline 'laplace(dim/eps)' --epsilon 1 --dim 1,8 --out figures",
         "an algorithm",
-        "vote, learnt bound and exact loss ([how](reproduce.md#the-sanity-check-for-your-mechanism))",
+        "vote, learned bound and exact loss ([how](reproduce.md#the-sanity-check-for-your-mechanism))",
     ),
     Entry(
         "§5",

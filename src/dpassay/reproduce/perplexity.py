@@ -204,13 +204,13 @@ def _references(source: TextSource) -> dict[str, float]:
 def _caption(sources: Sequence[TextSource], runs: int, setup: Setup) -> str:
     return (
         f"Perplexity on held-out text over the true ε at δ = {DELTA:g}, on {' and '.join(s.name for s in sources)}. "
-        "User-level and user-entity DP have the same true ε, certified by the accountant, each for its own neighbours. "
+        "User-level and user-entity DP have the same true ε, certified by the accountant, each for its own neighbors. "
         f"Marks are means of {runs} models at the best of {len(RATES)} learning rates, bars one standard deviation "
         "over their seeds. De-identified: trained "
         "without noise on text whose entities are masked; at test time the words before each word are masked too, and "
         "the mask's probability is spread evenly over the words that it stood for. Dotted: no model, each word by its "
-        f"frequency. The model is a small LSTM ({setup.size} numbers, {setup.rounds} rounds). Grey: the budgets that "
-        "the paper claims; at the grey line, the true ε of UeDP as published where 2.2 is claimed."
+        f"frequency. The model is a small LSTM ({setup.size} numbers, {setup.rounds} rounds). Gray: the budgets that "
+        "the paper claims; at the gray line, the true ε of UeDP as published where 2.2 is claimed."
     )
 
 

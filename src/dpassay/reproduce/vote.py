@@ -304,7 +304,7 @@ def sanity_check_of(subject: Subject, grid: VoteGrid, options: ReproductionOptio
         rows=rows,
         draw=lambda figure: _draw(figure, rows, grid),
         caption=f"The sanity check of {subject.python or subject.pipeline}, with {runs:,} runs on n zeros and as many "
-        "on n ones. Left: the empirical loss of the majority vote. Then a lower bound learnt from outputs and, if the "
+        "on n ones. Left: the empirical loss of the majority vote. Then a lower bound learned from outputs and, if the "
         "distribution is known, the exact loss between the two inputs. Dotted: the claimed epsilon.",
         published="Habernal, ACL 2022, section 4, proposes this check for any real-valued mechanism.",
         found=_findings(rows),
@@ -318,7 +318,7 @@ def _findings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     )
     many = f"of {len(rows)} cells"
     found = [
-        f"The vote refutes the claimed epsilon in {len(voted)} {many}, a learnt rule in {len(learnt)}. If runs are "
+        f"The vote refutes the claimed epsilon in {len(voted)} {many}, a learned rule in {len(learnt)}. If runs are "
         f"independent, all these bounds hold at once with {1 - ALPHA:.1%} confidence."
     ]
     if not all(math.isnan(row["exact"]) for row in rows):
@@ -343,7 +343,7 @@ def _findings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 TABLES = {
     "empirical": "Empirical ε of the majority vote",
     "vote_bound": "Lower bound from the votes; * refutes the claimed ε",
-    "learnt_bound": "Lower bound learnt from outputs; * refutes the claimed ε",
+    "learnt_bound": "Lower bound learned from outputs; * refutes the claimed ε",
     "exact": "Exact loss of the stated distribution between n zeros and n ones; * above the claimed ε",
 }
 
@@ -366,7 +366,7 @@ def table(rows: Sequence[Mapping[str, Any]], grid: VoteGrid, what: str) -> list[
     return [[f"{epsilon:g}", *(shown(epsilon, n) for n in grid.dims)] for epsilon in grid.epsilons]
 
 
-PANELS = {"empirical": "the vote's empirical ε", "learnt_bound": "learnt bound", "exact": "exact, zeros and ones"}
+PANELS = {"empirical": "the vote's empirical ε", "learnt_bound": "learned bound", "exact": "exact, zeros and ones"}
 
 
 def _draw(figure: Any, rows: Sequence[dict[str, Any]], grid: VoteGrid) -> None:

@@ -65,10 +65,10 @@ def stated_relation(
     relation = Neighbours(neighbours) if isinstance(neighbours, str) else neighbours
     if relation.relation == "query":
         raise InputError(
-            "neighbours 'query' needs a distance, which a trace does not know: leave neighbours out, and the pairs "
-            "that you give are taken as neighbours"
+            "neighbors 'query' needs a distance, which a trace does not know: leave neighbours out, and the pairs "
+            "that you give are taken as neighbors"
         )
     for x, y in pairs or combinations(inputs[:MOST_INPUTS], 2):
         if why := why_not_neighbours(x, y, relation) or why_not_records(x, y, relation, data_sets=True):
-            raise InputError(f"{shown(x)} and {shown(y)} are not neighbours: {why}")
+            raise InputError(f"{shown(x)} and {shown(y)} are not neighbors: {why}")
     return relation

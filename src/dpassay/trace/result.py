@@ -55,7 +55,7 @@ class TraceResult:
 
     def __str__(self) -> str:
         lines = [str(self.verdict), f"as coded: {self.pipeline or 'no noise was seen'}"]
-        lines += [] if self.neighbours is None else [f"neighbours: {self.neighbours}, as stated"]
+        lines += [] if self.neighbours is None else [f"neighbors: {self.neighbours}, as stated"]
         lines += [f"drawn: {draw}" for draw in self.draws] + [f"warning: {one.message}" for one in self.warnings]
         return "\n".join(lines)
 

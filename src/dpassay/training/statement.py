@@ -146,7 +146,7 @@ class Terms:
             "and they are not in this folder.",
             *([REWRITTEN] if self.rewrites else []),
             "Other models trained on the same corpus: each spends its own epsilon and delta, which add up.",
-            "Facts that many units share: what all of them say can be learnt, whoever takes part.",
+            "Facts that many units share: what all of them say can be learned, whoever takes part.",
             "This folder while training is unfinished: it then holds the secrets that a resumed run needs.",
         ]
 
@@ -195,7 +195,7 @@ def as_text(stated: dict[str, Any]) -> str:
         "",
         f"- a unit affects a round with probability {made['rate']:.6g}, in each of "
         f"{guarantee.get('of_rounds', rounds['done']):,} rounds",
-        f"- the sums of two neighbours lie at most {made['sensitivity']:.6g} apart (l2), clipped as a whole",
+        f"- the sums of two neighbors lie at most {made['sensitivity']:.6g} apart (l2), clipped as a whole",
         f"- Gaussian noise of standard deviation {made['noise_deviation']:.6g} per weight: "
         f"{made['noise_multiplier']:.4g} times that distance",
         "- the noisy sum is divided by that distance, and Adam takes a step; the number of units is not used",

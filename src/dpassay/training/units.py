@@ -116,7 +116,7 @@ def _with_one_entity(utterances: Sequence[Utterance]) -> tuple[list[Utterance], 
             )
         if number > COMMON * len(utterances):
             warnings.append(
-                f"the entity {entity[:60]!r} is in {number:,} of {len(utterances):,} sentences: little can be learnt "
+                f"the entity {entity[:60]!r} is in {number:,} of {len(utterances):,} sentences: little can be learned "
                 "from these while it is hidden"
             )
     return [u for u, some in zip(utterances, sets, strict=True) if len(some) <= 1], tuple(warnings)

@@ -104,7 +104,7 @@ def test_a_sample_without_replacement_is_below_what_renyi_accounting_states() ->
     verdict = dpassay.check(event, delta=1e-5)
     assert (verdict.word, verdict.guarantee.epsilon) == ("proven", stated)
     assert verdict.source == "stated by dp-accounting's RdpAccountant, REPLACE_ONE"
-    with pytest.raises(dpassay.InputError, match="is checked for the neighbours replace-record, got"):
+    with pytest.raises(dpassay.InputError, match="is checked for the neighbors replace-record, got"):
         dpassay.check(event, delta=1e-5, neighbours="add-remove-record")
 
 
@@ -141,7 +141,7 @@ def test_every_other_event_is_refused_by_name(event: object, said: str) -> None:
 
 
 def test_a_relation_that_the_library_does_not_know_is_refused() -> None:
-    with pytest.raises(dpassay.InputError, match="LaplaceDpEvent is checked for the neighbours add-remove-record"):
+    with pytest.raises(dpassay.InputError, match="LaplaceDpEvent is checked for the neighbors add-remove-record"):
         dpassay.check(dp_event.LaplaceDpEvent(2.0), delta=1e-5, neighbours="replace-record")
 
 

@@ -370,8 +370,8 @@ def test_another_versions_file_is_refused(tmp_path, monkeypatch):
         ({"inputs": "ab"}, "inputs must be a list, got 'ab'"),
         ({"pairs": (0.0, 1.0)}, "a pair is two inputs"),
         ({"text": 3}, "a text is needed, got 3"),
-        ({"pairs": [("a b", "c d")], "neighbours": "word"}, "are not neighbours: they differ in 2 words"),
-        ({"inputs": ["a b", "c d", "e"], "neighbours": "word"}, "no two of the inputs are neighbours"),
+        ({"pairs": [("a b", "c d")], "neighbours": "word"}, "are not neighbors: they differ in 2 words"),
+        ({"inputs": ["a b", "c d", "e"], "neighbours": "word"}, "no two of the inputs are neighbors"),
         ({"pairs": PAIR, "search_runs": -1}, "search_runs must be"),
         ({"inputs": ["a", "a"]}, "at least two that differ"),
         ({"text": "  "}, "has no words"),
@@ -453,7 +453,7 @@ def test_copies_count_on_the_side_that_they_name():
 def test_a_pipelines_pairs_are_as_near_as_its_query_says():
     text = "query(l1, 1) | clip(l1, 5) | laplace(1)"  # 1-DP: clipping a number brings no two answers apart
     assert isinstance(audit(text, epsilon=1.2, dim=1, runs=20_000), Open)
-    with pytest.raises(InputError, match="are not neighbours: they are 5 apart"):
+    with pytest.raises(InputError, match="are not neighbors: they are 5 apart"):
         audit("query(l1, 1) | laplace(1)", [([0.0], [5.0])], epsilon=1.1, dim=1)
     with pytest.raises(InputError, match="takes 2 finite numbers, got"):
         audit("clip(l1, 1) | laplace(2)", [([0.0], [5.0])], epsilon=1, dim=2)

@@ -306,7 +306,7 @@ def warnings(name: str, **changes: object) -> str:
 
 
 def test_warnings_are_part_of_the_verdict() -> None:
-    assert "learnt from the private data" in warnings("dptext-corrected")
+    assert "learned from the private data" in warnings("dptext-corrected")
     assert "trained without privacy on the very texts" in warnings("adept-l1")
     assert "one word" in warnings("dpnr")
     assert "0 < epsilon < 1 only" in warnings("gaussian-large-eps")

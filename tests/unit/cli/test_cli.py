@@ -453,7 +453,7 @@ def test_compose(here) -> None:  # type: ignore[no-untyped-def]
     [
         (["0.1"], "1 answer at total delta 1e-6"),
         (["clip(l1, 1) | laplace(1)"], "this holds for any two inputs (local DP)\n"),
-        (["clip(l1, 1) | laplace(1)", "query(l1, 1) | laplace(1)"], "(neighbours in every one of these senses)"),
+        (["clip(l1, 1) | laplace(1)", "query(l1, 1) | laplace(1)"], "(neighbors in every one of these senses)"),
     ],
 )
 def test_a_composition_says_for_which_neighbours_it_holds(here, answers, words) -> None:  # type: ignore[no-untyped-def]

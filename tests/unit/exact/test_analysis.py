@@ -312,7 +312,7 @@ def test_a_first_stage_speaks_of_some_neighbours_only(
     text: str, refused: tuple[str, ...], allowed: tuple[str, ...]
 ) -> None:
     for kind in refused:
-        with pytest.raises(InputError, match=rf"is about the neighbours {', '.join(allowed)}, got {kind}; leave"):
+        with pytest.raises(InputError, match=rf"is about the neighbors {', '.join(allowed)}, got {kind}; leave"):
             profile(text, 3, kind)
     for kind in allowed:
         assert up(profile(text, 3, kind).pure) == (2 if "clip" in text and kind != "add-remove-record" else 1)

@@ -11,7 +11,7 @@ from published import published_verdict
 
 CASES = [
     ("clip(l2, 1) | laplace(2)", 32, {"epsilon": 1}, ["l1", "11.3137", "5.65685", "5.657 times", "claimed 1"]),
-    ("query(l2, 1) | laplace(0.5)", 4, {"epsilon": 1}, ["neighbours' answers", "2 apart in l1"]),
+    ("query(l2, 1) | laplace(0.5)", 4, {"epsilon": 1}, ["neighbors' answers", "2 apart in l1"]),
     (
         "query(l2, 1) | gaussian(0.48448)",
         1,
@@ -27,8 +27,8 @@ CASES = [
     ("dropout(0.5) | encode | minmax | laplace(1)", 8, {"epsilon": 1}, ["dropout"]),
     ("clip(l1, 1) | laplace(1) | laplace(0.5)", 8, {"epsilon": 1}, ["Even the largest noise", "at least 2"]),
     ("clip(l2, 5) | clamp(-1, 1) | laplace(1)", 64, {"epsilon": 1}, ["can be 79.9999, and at most 128, apart"]),
-    ("rows | binary(2, 2) | flip(0.9)", 4, {"epsilon": 1}, ["5 of the 20 bits can differ between two neighbours"]),
-    ("rows | binary(2, 2) | flip(0.9)", 1, {"epsilon": 1}, ["All of the 5 bits can differ between two neighbours"]),
+    ("rows | binary(2, 2) | flip(0.9)", 4, {"epsilon": 1}, ["5 of the 20 bits can differ between two neighbors"]),
+    ("rows | binary(2, 2) | flip(0.9)", 1, {"epsilon": 1}, ["All of the 5 bits can differ between two neighbors"]),
     ("clip(l2, 5) | binary(1, 1) | flip(0.9)", 4, {"epsilon": 1}, ["at most 12, of the 12 bits"]),
     ("clip(l2, 1) | laplace(2)", 4, {"epsilon": "1.9999999"}, ["at least 2,", "the claimed 1.9999999."]),
     ("clip(l2, 1) | laplace(2)", 4, {"epsilon": "2.00000000004"}, ["2.00000000004-DP holds", "at most 2."]),

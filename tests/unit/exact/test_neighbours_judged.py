@@ -108,7 +108,7 @@ def test_certificates_for_one_element(tmp_path: Path) -> None:
         ([1.0, 2.0], [2.0, 1.0], "they differ in 2 elements"),
         ([[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [5.0, 6.0]], "they differ in 2 elements"),
         ([1.0, 2.0], [1.0], "they have different sizes"),
-        ("fly to rome", "fly to oslo", "neighbours are two vectors, and these are not"),
+        ("fly to rome", "fly to oslo", "neighbors are two vectors, and these are not"),
     ],
 )
 def test_the_place_of_an_element_counts(x: list[float], y: list[float], why: str) -> None:

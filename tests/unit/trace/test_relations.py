@@ -37,7 +37,7 @@ A, B, C = [1, 0], [0, 1], [1, 1]
             "add-remove-record",
             [A, B],
             [A, C],
-            "1 would have to be removed and 1 added; between neighbours one record is",
+            "1 would have to be removed and 1 added; between neighbors one record is",
         ),
         ("add-remove-record", [A, A], [A, A, A, A], "0 would have to be removed and 2 added"),
         ("add-remove-record", 3, 4, "these are not data sets"),
@@ -51,9 +51,9 @@ A, B, C = [1, 0], [0, 1], [1, 1]
         ("user", 1, 2, "these are not data sets"),
         ("user-entity", [A, B, C], [B, B], ""),
         ("group(2)", [A, B, C], [B], ""),
-        ("group(2)", [A, B, C], [], "between neighbours at most 2 records are added or removed"),
+        ("group(2)", [A, B, C], [], "between neighbors at most 2 records are added or removed"),
         ("words(2)", "a b c", "a d e", ""),
-        ("query", [1.0], [2.0], "neighbours 'query' needs a distance"),
+        ("query", [1.0], [2.0], "neighbors 'query' needs a distance"),
         ("any", 1, "b", ""),
     ],
 )
@@ -73,8 +73,6 @@ def test_of_inputs_any_two_must_be_neighbours() -> None:
 
 def test_the_result_states_the_relation() -> None:
     result = trace(lambda x, rng: len(x) + rng.laplace(), pairs=[([1, 2], [1])], epsilon=1, neighbours="user")
-    assert "neighbours: two data sets that differ in all records of one user, added or removed, as stated" in str(
-        result
-    )
+    assert "neighbors: two data sets that differ in all records of one user, added or removed, as stated" in str(result)
     assert result.to_dict()["neighbours"] == "user"
     assert str(result.verdict.neighbours) == str(result.neighbours)

@@ -73,7 +73,7 @@ def input_sets(
     neighbouring = [(x, y) for x, y in found if not why_not_neighbours(x, y, relation, pipeline)]
     if not neighbouring:
         x, y = found[0]
-        raise InputError(f"no two of the inputs are neighbours: {why_not_neighbours(x, y, relation, pipeline)}")
+        raise InputError(f"no two of the inputs are neighbors: {why_not_neighbours(x, y, relation, pipeline)}")
     for x in neighbouring[0]:
         check_runs(pipeline, x)
     return list(neighbouring)

@@ -28,7 +28,7 @@ def check_neighbours(inputs: tuple[Any, ...], relation: Neighbours, pipeline: Pi
     for x, y in combinations(inputs[:64], 2):
         why = why_not_neighbours(x, y, relation, pipeline)
         if why:
-            raise InputError(f"{shown(x)} and {shown(y)} are not neighbours: {why}")
+            raise InputError(f"{shown(x)} and {shown(y)} are not neighbors: {why}")
 
 
 def check_runs(pipeline: Pipeline | None, x: Any) -> None:
@@ -85,18 +85,18 @@ def why_not_neighbours(x: Any, y: Any, relation: Neighbours, pipeline: Pipeline 
     """
     if relation.relation == "word":
         if not isinstance(x, str) or not isinstance(y, str):
-            return "neighbours are two texts, and these are not"
+            return "neighbors are two texts, and these are not"
         if relation.kind.startswith("tokens"):
             return ""  # only the mechanism knows what a token is
         first, second = x.split(), y.split()
         most = "one" if relation.count == 1 else f"at most {relation.count}"
         if len(first) != len(second):
             replaced = f"{most} word{'s' * (relation.count > 1)} replaced"
-            return f"they have {len(first)} and {len(second)} words, and neighbours differ in {replaced}"
+            return f"they have {len(first)} and {len(second)} words, and neighbors differ in {replaced}"
         differing = sum(a != b for a, b in zip(first, second, strict=True))
         if 1 <= differing <= relation.count:
             return ""
-        return f"they differ in {differing} words, and neighbours differ in {most}"
+        return f"they differ in {differing} words, and neighbors differ in {most}"
     if pipeline is None:
         return why_not_records(x, y, relation) if relation.kind == "element" else ""
     from dpassay.audit.inputs.pipeline_neighbours import why_not_neighbours_of

@@ -24,9 +24,9 @@ def why_not_records(x: Any, y: Any, relation: Neighbours, *, data_sets: bool = F
     if relation.relation not in ("replace-record", "add-remove-record"):
         return ""
     if relation.kind == "element" and any(one is None or isinstance(one, str | bytes) for one in (x, y)):
-        return "neighbours are two vectors, and these are not"
+        return "neighbors are two vectors, and these are not"
     if any(one is None or isinstance(one, str | bytes | int | float) for one in (x, y)):
-        return f"neighbours are {relation}, and these are not data sets" if data_sets else ""
+        return f"neighbors are {relation}, and these are not data sets" if data_sets else ""
     first, second = _rows(x), _rows(y)
     if first is None or second is None:
         return ""
@@ -37,24 +37,24 @@ def why_not_records(x: Any, y: Any, relation: Neighbours, *, data_sets: bool = F
         if (removed, added) == (1, 1):
             return ""
         if removed != added:
-            return "one record would have to be added or removed, and neighbours have one replaced"
-        return f"they differ in {removed} records, and neighbours have one replaced"
+            return "one record would have to be added or removed, and neighbors have one replaced"
+        return f"they differ in {removed} records, and neighbors have one replaced"
     if relation.kind in ("user", "entity"):
-        said = f"one of two neighbours has all records of the other; here {removed} and {added} records are not shared"
+        said = f"one of two neighbors has all records of the other; here {removed} and {added} records are not shared"
         return said if min(removed, added) > 0 else ""
     if relation.kind == "user-entity" or removed + added <= relation.count:
         return ""
     most = "one record is" if relation.count == 1 else f"at most {relation.count} records are"
-    return f"{removed} would have to be removed and {added} added; between neighbours {most} added or removed"
+    return f"{removed} would have to be removed and {added} added; between neighbors {most} added or removed"
 
 
 def _why_not_element(x: Any, y: Any) -> str:
     """Why two vectors do not differ in one element; of tables, each entry is an element."""
     one, other = (np.asarray(plain(v.detach().cpu().numpy() if hasattr(v, "detach") else v), object) for v in (x, y))
     if one.shape != other.shape:
-        return "they have different sizes, and neighbours differ in one element of a vector"
+        return "they have different sizes, and neighbors differ in one element of a vector"
     changed = int(np.sum(one != other))
-    return "" if changed == 1 else f"they differ in {changed} elements, and neighbours differ in one"
+    return "" if changed == 1 else f"they differ in {changed} elements, and neighbors differ in one"
 
 
 def _rows(x: Any) -> Counter[str] | None:

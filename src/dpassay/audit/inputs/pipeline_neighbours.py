@@ -37,7 +37,7 @@ def why_not_neighbours_of(pipeline: Pipeline, x: Any, y: Any, relation: Neighbou
     if isinstance(first, Query):
         return _why_not_answers(pipeline, first, one, other, relation.count)
     if isinstance(first, PersonRows) and (one != other).sum() != 1:
-        return f"they differ in {(one != other).sum()} rows, and neighbours differ in one"
+        return f"they differ in {(one != other).sum()} rows, and neighbors differ in one"
     if relation.relation == "add-remove-record" and sums_records(pipeline, relation):
         if relation.count > 1:
             return f"a pipeline is run on one record, which says nothing about {relation}"
@@ -53,11 +53,11 @@ def _why_not_answers(pipeline: Pipeline, first: Query, one: Any, other: Any, cou
     region, order = pipeline.output_regions()[1].region, NORMS[first.norm]
     apart, allowed = float(np.linalg.norm(one - other, ord=order)), count * middle(first.distance)
     if apart > allowed * (1 + SLACK):
-        return f"they are {apart:.6g} apart, and neighbours' answers are at most {allowed:.6g} apart"
+        return f"they are {apart:.6g} apart, and neighbors' answers are at most {allowed:.6g} apart"
     if isinstance(first, Counts) and not all(np.array_equal(row, np.rint(row)) for row in (one, other)):
         return "they are not whole numbers, as counts are"
     if isinstance(region, MonotoneBall) and (one > other).any() and (one < other).any():
-        return "some answers rise and others fall, and neighbours' answers all move the same way"
+        return "some answers rise and others fall, and neighbors' answers all move the same way"
     if max(np.abs(one).max(), np.abs(other).max()) > LARGEST * allowed:
         return f"answers above {LARGEST * allowed:.3g} are so large that the noise would be lost in rounding"
     return ""

@@ -111,7 +111,7 @@ def _covered(journal: Journal, record: GameRecord, subject: Mechanism) -> Iterat
         check_neighbours(inputs, relation, pipeline)
         unlike = next(filter(None, (why_not_records(x, y, relation) for x, y in combinations(inputs, 2))), "")
         if pipeline is None and unlike:
-            raise InputError(f"{names} are not neighbours: {unlike}")
+            raise InputError(f"{names} are not neighbors: {unlike}")
     except InputError as error:
         if any(getattr(stage, "name", "") == "encode" for stage in getattr(pipeline, "stages", ())) and any(
             isinstance(x, str) for x in inputs
@@ -120,7 +120,7 @@ def _covered(journal: Journal, record: GameRecord, subject: Mechanism) -> Iterat
         yield False, f"the claim does not cover the recorded inputs: {error}"
         return
     seen = pipeline is not None or relation.kind == "any" or relation.kind.startswith("word")
-    yield True, f"the inputs {names} are {'' if seen else 'taken for '}neighbours: {relation}"
+    yield True, f"the inputs {names} are {'' if seen else 'taken for '}neighbors: {relation}"
 
 
 def _admissible(experiment: Experiment, game: GameState) -> Iterator[tuple[bool, str]]:

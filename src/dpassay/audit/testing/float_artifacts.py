@@ -45,11 +45,11 @@ def look(question: ResolvedAudit, inputs: tuple[Any, ...], runs: int, alpha: flo
         for _ in anytime(replace(question.experiment(inputs, NUMBER, hypothesis), bits="only"), game, runs, alpha):
             yield game.runs, ""
     except MechanismError as error:
-        yield game.runs, f"The test for floating-point artefacts failed: {error}"[:500]
+        yield game.runs, f"The test for floating-point artifacts failed: {error}"[:500]
         return
     right, wrong, _ = game.totals()
     told = (
-        f"Floating-point artefacts reveal which input was used: based on the last bits, {right:,} of "
+        f"Floating-point artifacts reveal which input was used: based on the last bits, {right:,} of "
         f"{right + wrong:,} guesses were correct; under {question.guarantee} such a result has probability at most "
         f"{alpha:.2g}. Noise added in floating point leaves such traces, and the verdict is about the formula "
         "without them. Released outputs need a sampler made for this purpose. "

@@ -356,7 +356,7 @@ def _plan(claim: Claim | None, options: AuditOptions, as_json: bool) -> None:
     print(f"To refute epsilon {claimed:g} at error probability {alpha:g} it takes, in the best case, about")
     for factor, true, needed_runs in rows:
         print(f"  {_many(needed_runs):>22} runs if the truth is {factor:g} times as large, {true:g}")
-    print("The best case is a guess in every run, as good as the truth allows. A guesser that has to be learnt,")
+    print("The best case is a guess in every run, as good as the truth allows. A guesser that has to be learned,")
     print("or that abstains often, needs several times as many.")
     print(f"{runs:,} runs can show an epsilon of at most {most:.4g}, and only if every guess is correct.")
     if most <= claimed:

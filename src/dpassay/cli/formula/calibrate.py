@@ -36,7 +36,7 @@ def _calibrated(stage: str, value: float, note: str, as_json: bool) -> None:
 def calibrate_laplace(
     epsilon: Epsilon,
     delta: Delta = "0",
-    sensitivity: Annotated[str, typer.Option(help="l1 distance between two neighbours' answers.")] = "1",
+    sensitivity: Annotated[str, typer.Option(help="l1 distance between two neighbors' answers.")] = "1",
     as_json: AsJson = False,
 ) -> None:
     """The least Laplace scale.
@@ -58,7 +58,7 @@ def calibrate_gaussian(
     delta: Annotated[
         str, typer.Option("--delta", "-d", help="The delta of the guarantee, above 0.", show_default=False)
     ],
-    sensitivity: Annotated[str, typer.Option(help="l2 distance between two neighbours' answers.")] = "1",
+    sensitivity: Annotated[str, typer.Option(help="l2 distance between two neighbors' answers.")] = "1",
     as_json: AsJson = False,
 ) -> None:
     """The least Gaussian standard deviation, exact for every epsilon.
@@ -77,7 +77,7 @@ def calibrate_gaussian(
 @app.command("flip")
 def calibrate_flip(
     epsilon: Epsilon,
-    bits: Annotated[int, typer.Option(help="How many bits can differ between two neighbours.")] = 1,
+    bits: Annotated[int, typer.Option(help="How many bits can differ between two neighbors.")] = 1,
     categories: Annotated[int, typer.Option(help="Number of categories, to keep one category instead of bits.")] = 2,
     as_json: AsJson = False,
 ) -> None:
@@ -144,12 +144,12 @@ def compose(
         print(f"  exact composition  epsilon {total.exact}")
     if total.neighbours:
         words = ", and ".join(map(str, total.neighbours))
-        every = " (neighbours in every one of these senses)" * (len(total.neighbours) > 1 and not parallel)
+        every = " (neighbors in every one of these senses)" * (len(total.neighbours) > 1 and not parallel)
         print(f"  this holds for {words}{every}")
     if parallel:
-        print("  this holds for data sets that differ in one part only, in which they are neighbours")
+        print("  this holds for data sets that differ in one part only, in which they are neighbors")
     if group is not None:
-        print(f"  a group of {group:,} (inputs {group:,} steps between neighbours apart)")
+        print(f"  a group of {group:,} (inputs {group:,} steps between neighbors apart)")
     for formula, found in groups.items():
         print(f"    {found}, by {formula}" if found is not None else f"    no guarantee by {formula}")
 

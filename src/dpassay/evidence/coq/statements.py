@@ -54,7 +54,7 @@ def _without_coding(claim: Claim) -> list[Stage]:
     if len(stages) > first and stages[first].name == "encode":
         del stages[first]
     elif claim.neighbours == "word":
-        raise Unsupported("neighbours that differ in one word need a pipeline with encode")
+        raise Unsupported("neighbors that differ in one word need a pipeline with encode")
     return stages if last is None else [*stages, last]
 
 
@@ -132,7 +132,7 @@ def _ball(clip: Stage) -> tuple[str, str]:
 def _dropout(claim: Claim, stages: list[Stage]) -> list[str]:
     mu, scale = stages[0].numbers[0], stages[-1].numbers[0].text
     if mu.exact is None or claim.neighbours != "word" or claim.dim < 2:
-        raise Unsupported("dropout can be written for Coq for neighbours that differ in one word, with a rational rate")
+        raise Unsupported("dropout can be written for Coq for neighbors that differ in one word, with a rational rate")
     kept = Term.of(1 - mu.exact).text
     says = f"dropped_private (I := {claim.index}) {scale} {kept} {claim.eps} (@minmax ({claim.index}))"
     exact = "rewrite dropped_on_minmax; [| number | split; number | count]"

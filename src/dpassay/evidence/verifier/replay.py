@@ -92,7 +92,7 @@ class Model:
             raise CertificateError("topk must come right before exponential or softmax")
         _check_neighbours(self.stages, self.reaches, self.relation, self.count)
         if claim.neighbours == "element" and self.stages[0].name != "rows":
-            raise CertificateError("neighbours that differ in one element need a pipeline that begins with rows")
+            raise CertificateError("neighbors that differ in one element need a pipeline that begins with rows")
         self.mu = _dropped(self.stages, self.relation, self.count)
         self.steps = Steps.of(self.stages, self.relation)
 
@@ -102,7 +102,7 @@ class Model:
         what = f"epsilon {show(claim.epsilon)} and delta {show(claim.delta)} are claimed"
         if claim.guarantee is not None:
             what = f"{claim.guarantee} is claimed"
-        return f"{what} for {claim.pipeline} in dimension {claim.dim}, neighbours {claim.neighbours}"
+        return f"{what} for {claim.pipeline} in dimension {claim.dim}, neighbors {claim.neighbours}"
 
     def _for_group(self, stage: Stage, calls: Sequence[Call]) -> Stage:
         """A query whose answers several records move: docs/proofs/group.md. For added noise they may rise and fall."""
@@ -259,7 +259,7 @@ class Model:
         repaired = Model(self.claim, step.pipeline)
         first, own = repaired.stages[0], self.stages[0]
         if {"query", "rows"} & {first.name, own.name} and first != own:
-            raise CertificateError(f"its {first.name} is about other neighbours than the claim")
+            raise CertificateError(f"its {first.name} is about other neighbors than the claim")
         return f"{step.pipeline}: {repaired._upper(step)}"
 
 
@@ -308,7 +308,7 @@ def _check_neighbours(stages: list[Stage], reaches: list[Reach], neighbours: str
     known |= {"subsample": records[:1], "shuffle": records[:1]}
     first = stages[0].name
     if neighbours not in known.get(first, (neighbours,)):
-        raise CertificateError(f"{first} does not apply to the neighbours {neighbours}")
+        raise CertificateError(f"{first} does not apply to the neighbors {neighbours}")
     if count > 1 and first in ("poisson", "subsample", "shuffle"):
         raise CertificateError(f"{first} draws each record on its own, so that several are not one larger record")
     if first in ("query", "rows") or not neighbours.endswith("record"):

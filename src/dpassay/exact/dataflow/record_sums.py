@@ -43,13 +43,13 @@ def check_neighbours(pipeline: Pipeline, neighbours: Neighbours) -> None:
     first = pipeline.stages[0]
     if neighbours.kind == "element" and not isinstance(first, PersonRows):
         raise InputError(
-            "neighbours that differ in one element need a pipeline that begins with rows, which states that elements "
+            "neighbors that differ in one element need a pipeline that begins with rows, which states that elements "
             "change one at a time: 'rows | clamp(0, 1) | laplace(1/eps)'. The elements of an encoded text do not: one "
-            f"word can change them all. For {first.name}, use neighbours word or any"
+            f"word can change them all. For {first.name}, use neighbours='word' or neighbours='any'"
         )
     if first.neighbours and neighbours.relation not in first.neighbours:
         raise InputError(
-            f"a pipeline that begins with {first.name} is about the neighbours {', '.join(first.neighbours)}, "
+            f"a pipeline that begins with {first.name} is about the neighbors {', '.join(first.neighbours)}, "
             f"got {neighbours.kind}; leave neighbours out, or replace {first.name} by a stage that bounds any two "
             "inputs"
         )
@@ -98,7 +98,7 @@ def _check_sum(pipeline: Pipeline, relation: str) -> None:
         )
     if stage is not None and not isinstance(stage, Additive | Radial):
         raise InputError(
-            f"{summed}; {stage.name} randomizes each record on its own, which is local DP: say neighbours any, or "
+            f"{summed}; {stage.name} randomizes each record on its own, which is local DP: state neighbours='any', or "
             "leave neighbours out"
         )
     if isinstance(pipeline.output_regions()[position].region, Categories):

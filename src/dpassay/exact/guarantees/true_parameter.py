@@ -67,7 +67,7 @@ def measure(
     if shown.candidate is None or shown.at is None:
         return Measured(enclose(shown.value, upper), None, theorems)
     at = "epsilon" if isinstance(guarantee, GDP) else "order"
-    source = f"the exact loss of a pair of neighbours, at {at} {as_written(iv.mpf(shown.at.mid))[:9]}"
+    source = f"the exact loss of a pair of neighbors, at {at} {as_written(iv.mpf(shown.at.mid))[:9]}"
     return Measured(enclose(shown.value, upper), Witness(shown.candidate.pair), theorems, source)
 
 

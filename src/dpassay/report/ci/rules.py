@@ -14,7 +14,7 @@ from dpassay.trace.findings.rules import HOSTILE_RULES
 from dpassay.trace.findings.rules import RULES as TRACE_RULES
 
 VERDICT_RULES: dict[str, str] = {
-    "claim-refuted": "the claim does not hold: two neighbouring inputs show a larger loss than is claimed",
+    "claim-refuted": "the claim does not hold: two neighboring inputs show a larger loss than is claimed",
     "claim-open": "the claim is neither proven nor refuted",
     "not-as-expected": "the verdict is not the one that the claim's file expects",
     "claim-unreadable": "the claim's file cannot be read, or says something that is not allowed",

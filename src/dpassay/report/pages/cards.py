@@ -156,7 +156,7 @@ def _allowed(guarantee: Guarantee) -> Markup | None:
     else:
         return None
     found = np.clip(found, 0.0, 1.0)
-    return svg.curve(alarms.tolist(), found.tolist(), [], ("false alarms", "recognised, at most"), filled=True)
+    return svg.curve(alarms.tolist(), found.tolist(), [], ("false alarms", "recognized, at most"), filled=True)
 
 
 def _card(kind: str, title: str, said: str, plot: Markup | None, rows: Rows) -> str:

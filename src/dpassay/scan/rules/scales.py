@@ -275,7 +275,7 @@ def from_data(context: Context, use: Used) -> None:
     """The scale depends on the data."""
     if STAT in use.noise.scale_marks and use.noise.names | {""} and context.private:
         said = (
-            "The scale of the noise is computed from the data (a maximum, quantile, deviation or norm): neighbours get "
+            "The scale of the noise is computed from the data (a maximum, quantile, deviation or norm): neighbors get "
             "different scales, and outputs far out tell them apart without limit."
         )
         context.report("scale-from-data", "suspicious", _at(use), said, use.where.warned)

@@ -88,8 +88,8 @@ class TraceRecord(_Record):
     delta: str = Field(max_length=100)
     neighbours: str = Field(description="the relation that was stated; empty if none was")
     seed: int = Field(ge=0)
-    inputs: list[Any] = Field(description="of which any two are neighbours; empty where pairs were given")
-    pairs: list[Any] = Field(description="of neighbours, one after the other: x, y, x, y …")
+    inputs: list[Any] = Field(description="of which any two are neighbors; empty where pairs were given")
+    pairs: list[Any] = Field(description="of neighbors, one after the other: x, y, x, y …")
     given_forms: list[str] = Field(description="of each of these: list, tuple, array and its dtype, or empty")
     hostile: bool
     seconds: Real | None = Field(default=None, gt=0, description="for the runs; None if it was not stated")

@@ -165,7 +165,7 @@ def test_answers_farther_apart_than_the_query_allows_are_no_neighbours():
     relation = Neighbours("query")
     assert not why_not_neighbours([0, 0], [0.6, 0.8], relation, pipeline)
     assert "1.41421 apart" in why_not_neighbours([0, 0], [1, 1], relation, pipeline)
-    assert "is about the neighbours query" in why_not_neighbours([0, 0], [9, 9], Neighbours("any"), pipeline)
+    assert "is about the neighbors query" in why_not_neighbours([0, 0], [9, 9], Neighbours("any"), pipeline)
     assert not why_not_neighbours([0, 0], [0.6, 0.8], Neighbours("replace-record"), pipeline)
     assert "1.41421 apart" in why_not_neighbours([0, 0], [1, 1], Neighbours("add-remove-record"), pipeline)
     assert not why_not_neighbours([0, 0], [1.6, 1.2], Neighbours("group(2)"), pipeline)
@@ -359,11 +359,9 @@ def test_a_long_list_of_few_inputs(inputs):
 def test_several_words_may_differ() -> None:
     relation = Neighbours("words(2)")
     assert why_not_neighbours("a b c", "x y c", relation) == ""
-    assert (
-        why_not_neighbours("a b c", "x y z", relation) == "they differ in 3 words, and neighbours differ in at most 2"
-    )
+    assert why_not_neighbours("a b c", "x y z", relation) == "they differ in 3 words, and neighbors differ in at most 2"
     assert why_not_neighbours("a b c", "a b c", relation).startswith("they differ in 0 words")
-    assert why_not_neighbours("a b", "a b c", relation).endswith("neighbours differ in at most 2 words replaced")
+    assert why_not_neighbours("a b", "a b c", relation).endswith("neighbors differ in at most 2 words replaced")
     assert why_not_neighbours("a b", "ab c", Neighbours("tokens(1)")) == ""
 
 

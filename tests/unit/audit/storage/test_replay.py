@@ -39,7 +39,7 @@ def test_with_the_recorded_seed_and_a_fresh_one(saved):
     found = replay(saved, noisy, seed=11)
     assert found.ok
     assert found.verdict == "refuted"
-    assert found.established[0] == "the inputs 0.0 and 1.0 are neighbours: any two inputs (local DP)"
+    assert found.established[0] == "the inputs 0.0 and 1.0 are neighbors: any two inputs (local DP)"
     assert found.established[1].startswith("the rule is the recorded one, based on ")
     assert "with the recorded seed 0: " in found.established[2]
     assert "with the fresh seed 11: " in found.established[4]
@@ -143,7 +143,7 @@ def test_a_mechanism_that_is_another(saved):
 
 
 def test_the_relation_must_hold_for_the_recorded_inputs(saved, tmp_path):
-    for relation, said in (("word", "two texts"), ("friends", "unknown neighbours")):
+    for relation, said in (("word", "two texts"), ("friends", "unknown neighbors")):
         found = replay(edited(saved, lambda d, relation=relation: d["asked"].update(neighbours=relation)), noisy)
         assert said in found.failures[0]
         assert len(found.failures) == 1  # nothing is run
@@ -160,7 +160,7 @@ def test_the_relation_must_hold_for_the_recorded_inputs(saved, tmp_path):
 
 def test_what_cannot_be_seen_from_the_inputs_is_said(saved):
     found = replay(edited(saved, lambda d: d["asked"].update(neighbours="replace-record")), noisy, seed=1)
-    assert found.established[0].startswith("the inputs 0.0 and 1.0 are taken for neighbours: two data sets")
+    assert found.established[0].startswith("the inputs 0.0 and 1.0 are taken for neighbors: two data sets")
 
 
 def test_rows_of_a_batch_confirm_nothing(tmp_path):

@@ -132,7 +132,7 @@ def test_a_repair_speaks_of_the_same_neighbours():
         "clip(l1, 1/2) | laplace(1)",
     )
     for other in others:
-        with pytest.raises(CertificateError, match="is about other neighbours than the claim"):
+        with pytest.raises(CertificateError, match="is about other neighbors than the claim"):
             verify(sealed("refuted", *refuted, repair(other)))
     for wrong in ("", "query(l1, 1) | laplace(0.999999999)", "query(l2, 1) | laplace(1)"):
         assert not examine(sealed("refuted", *refuted, repair(wrong))).ok

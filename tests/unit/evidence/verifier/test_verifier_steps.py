@@ -108,8 +108,8 @@ def test_what_does_not_follow_is_refused(text, relation, step, message):
         ("gaussian(1) | times(2) | decode", ADDED, "times must be the last stage"),
         ("gaussian(1) | times(0)", ADDED, "must be a whole number from 1"),
         ("subsample(3, 2) | gaussian(1)", REPLACED, "m must be at most n"),
-        ("poisson(0.5) | gaussian(1)", {"neighbours": "any"}, "poisson does not apply to the neighbours any"),
-        ("shuffle(5) | gaussian(1)", ADDED, "shuffle does not apply to the neighbours add-remove-record"),
+        ("poisson(0.5) | gaussian(1)", {"neighbours": "any"}, "poisson does not apply to the neighbors any"),
+        ("shuffle(5) | gaussian(1)", ADDED, "shuffle does not apply to the neighbors add-remove-record"),
     ],
 )
 def test_texts_that_make_no_sense_are_refused(text, relation, message):

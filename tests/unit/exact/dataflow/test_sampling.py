@@ -139,7 +139,7 @@ def test_what_makes_no_sense_is_refused(text, message):
 
 
 def test_local_dp_of_sampled_records_is_refused():
-    with pytest.raises(InputError, match="poisson is about the neighbours add-remove-record, replace-record"):
+    with pytest.raises(InputError, match="poisson is about the neighbors add-remove-record, replace-record"):
         check(SGD, epsilon=1, delta=1e-5, neighbours="any")
 
 

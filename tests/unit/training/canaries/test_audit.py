@@ -121,7 +121,7 @@ def test_canaries_whose_coins_are_not_fair_get_a_warning():
         ({"epsilon": 1, "alpha": 0.7}, "at most 0.2"),
         ({}, "state the claim"),
         ({"epsilon": -1}, "epsilon must be"),
-        ({"epsilon": 1, "neighbours": "friends"}, "unknown neighbours"),
+        ({"epsilon": 1, "neighbours": "friends"}, "unknown neighbors"),
     ],
 )
 def test_bad_claims_get_a_sentence(claimed, said):

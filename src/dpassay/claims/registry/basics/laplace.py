@@ -7,7 +7,7 @@ SYSTEM = System(
     name="laplace",
     title="Laplace mechanism",
     what="The answer to a numeric query plus Laplace noise on every coordinate, scaled to how far apart in l1 the "
-    "answers on two neighbouring data sets can be.",
+    "answers on two neighboring data sets can be.",
     reasoning="The ratio of two Laplace densities is at most e^(distance/scale), coordinate by coordinate, so the "
     "exponents add up to the l1 distance over the scale. The bound is attained, so the true epsilon is the claimed "
     "one.",

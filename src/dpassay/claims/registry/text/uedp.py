@@ -39,7 +39,7 @@ SYSTEM = System(
             "delta = 1e-5; epsilon is that of the moments accountant at the rate q_u*q_e",
             brief="entity moves every user",
             why="An entity that all users name, in sentences with many entities, takes part in nearly every round and "
-            "moves each of the m clipped changes by 2*beta; no neighbours show more. In sentences with no other entity "
+            "moves each of the m clipped changes by 2*beta; no neighbors show more. In sentences with no other entity "
             "it takes part in half of the rounds, and the true epsilon is still above 210.",
             expected="refuted",
             remedies=("uedp-cells",),

@@ -23,7 +23,7 @@ def start_of(stages: Sequence[Stage], stated: Guarantee, neighbours: str, dim: i
     if start == len(stages) or stages[start].name in _NO_VECTORS:
         raise CertificateError("metric DP is about vectors, and the input is not one")
     if stated.metric == "angle" and (stages[start].name not in ("normalise", *DIRECTIONS) or dim < 2):
-        raise CertificateError("an angle is between vectors that are normalised in l2, of at least two dimensions")
+        raise CertificateError("an angle is between vectors that are normalized in l2, of at least two dimensions")
     return start
 
 

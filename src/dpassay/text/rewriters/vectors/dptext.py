@@ -46,7 +46,7 @@ BEYOND = 1e9  # a radius that nothing is clipped to: a sigmoid bounds these vect
 BATCH, LEARNING_RATE = 32, 5e-3
 PRACTICE = 5  # steps of the discriminator per step of the rest: what a weak discriminator misses is not hidden
 START = 1.0  # starting value of a learnt ε
-LEARNT = "epsilon was learnt from the training texts, and a number that depends on them is no guarantee"
+LEARNT = "epsilon was learned from the training texts, and a number that depends on them is no guarantee"
 NEVER_NEGATIVE = "the noise is never negative, so an output below a text's vector rules that text out"
 COPIES = 8  # noisy vectors per text that the attacker, who has the model, makes to train on
 
@@ -287,7 +287,7 @@ def _optimise(
         hidden = cross_entropy(network.discriminator(seen(noisy)), attributes)
         take_step(optimisers[1], written + task - data.adversary * hidden, others, plan.rate(step))
         if progress is not None:
-            now = f"epsilon {log_epsilon.exp().item():.3g}" + " (learnt: no guarantee)" * (fixed is None)
+            now = f"epsilon {log_epsilon.exp().item():.3g}" + " (learned: no guarantee)" * (fixed is None)
             progress(step + 1, plan.steps, f"task {task.item():.2f}, {now}")
     return log_epsilon.exp().item() if fixed is None else fixed
 

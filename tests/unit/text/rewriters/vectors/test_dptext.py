@@ -225,7 +225,7 @@ def test_training_is_the_same_each_time_and_leaves_the_generator_of_torch_alone(
     assert torch.equal(torch.rand(1), before)
     assert report == trained["nan"][1]
     assert [step[:2] for step in told] == [(i, 6) for i in range(1, 7)]
-    assert f"epsilon {system.epsilon:.3g} (learnt: no guarantee)" in told[-1][2]
+    assert f"epsilon {system.epsilon:.3g} (learned: no guarantee)" in told[-1][2]
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_epsilon_is_reported_with_what_holds(trained):
         assert system.guarantee.epsilon == exact.epsilon.upper
         assert report["guarantee"]["epsilon"] == (1 if reading == "right" else "inf")
         assert report["guarantee"]["claimed_epsilon"] == report["epsilon"]
-        assert ("epsilon was learnt" in report["guarantee"]["sentence"]) == system.learnt
+        assert ("epsilon was learned" in report["guarantee"]["sentence"]) == system.learnt
     learnt = Dptext(letters(), epsilon=1, reading="right", learnt=True).guarantee
     assert (learnt.epsilon, learnt.holds) == (math.inf, False)
 
