@@ -12,6 +12,7 @@ from dpassay.api import check
 from dpassay.claims.claim import Claim
 from dpassay.claims.judge import quick_check
 from dpassay.claims.registry import SYSTEMS, find
+from dpassay.claims.registry.sources import paper_address
 from dpassay.core.guarantee import ApproxDP, PureDP, epsilon_delta
 from dpassay.core.interval import outward
 from dpassay.core.numbers import as_written
@@ -199,6 +200,8 @@ def story_parts(name: str) -> Parts:
         **rest,
         **{"name": claim.name, "title": claim.title or claim.name, "source": claim.source, "why": typeset(claim.why)},
         **{"pipeline": claim.pipeline, "address": of_claim(claim).address},
+        "paper": paper_address(claim.source),
+        "proofs": [theorem.value for theorem in verdict.theorems],
         "told": [] if system is None else [typeset(system.what), typeset(system.reasoning)],
         "system": "" if system is None else system.title,
         "others": [] if system is None else [[c.name, c.title] for c in system.claims if c.name != name],

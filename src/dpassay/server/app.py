@@ -20,9 +20,11 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from dpassay.claims.registry import REGISTRY, SYSTEMS
+from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError, escape_control_chars
 from dpassay.pipeline.parser import FUNCTIONS
 from dpassay.pipeline.stages.base import GROUPS, STAGES
+from dpassay.report.pages.proofs import proof_page
 from dpassay.server.asked import PageQuestion, of_claim, read
 from dpassay.server.guard import Guard, refusal
 from dpassay.server.pool import Failed, WorkerPool
@@ -90,6 +92,7 @@ def make_app(host: str = "127.0.0.1", pool: WorkerPool | None = None) -> Guard:
         Route("/report", _report),
         Route("/gallery", _gallery),
         Route("/gallery/{name}", _story),
+        Route("/proofs/{name}", _proof),
         Route("/learn", _learn),
         Route("/static/chart.css", _of_the_report),
         Route("/static/gallery.js", _of_the_report),
@@ -261,6 +264,14 @@ async def _story(request: Request) -> Response:
         return _html("missing.html", 404, said=said)
     (story,) = await _whole(request, {"kind": "story", "name": name}, GALLERY_LIMIT)
     return _html("story.html", story=story)
+
+
+async def _proof(request: Request) -> Response:
+    """The proof behind a bound, with its formulas."""
+    name = request.path_params["name"]
+    if name not in {theorem.value for theorem in Theorem}:
+        return _html("missing.html", 404, said=f"There is no proof called {escape_control_chars(name[:60])}.")
+    return _html("proof.html", name=name, text=proof_page(Theorem(name)))
 
 
 async def _missing(request: Request, error: HTTPException) -> Response:

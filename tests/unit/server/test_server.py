@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import socket
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 
 import dpassay
 from dpassay.claims.registry import REGISTRY
+from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from processes import started
 
@@ -85,8 +87,23 @@ def test_the_gallery_leads_to_every_claim(served) -> None:  # type: ignore[no-un
     story = served.get("gallery/adept").text
     assert "5.65685" in story
     assert "from 1:1 to 286:1" in story  # e^5.65685 is 286.2
+    assert 'href="https://aclanthology.org/2021.eacl-main.207/"' in story
     assert served.get("gallery/nobody").status_code == 404
     assert served.get("nothing").status_code == 404
+
+
+def test_claims_lead_to_their_proofs_and_proofs_to_one_another(served) -> None:  # type: ignore[no-untyped-def]
+    linked = re.findall(r'href="(/proofs/[\w-]+)"', served.get("gallery/adept").text)
+    assert linked[0] == "/proofs/diameters"
+    for theorem in Theorem:
+        proof = served.get(f"proofs/{theorem.value}")
+        assert proof.status_code == 200
+        assert "<h3>" in proof.text
+        assert "$" not in re.sub(r"<code>.*?</code>", "", proof.text)  # formulas are typeset
+        linked += re.findall(r'href="(/proofs/[\w-]+)"', proof.text)
+    assert {link.removeprefix("/proofs/") for link in linked} <= {theorem.value for theorem in Theorem}
+    assert len(linked) > len(Theorem)
+    assert served.get("proofs/nothing").status_code == 404
 
 
 @pytest.mark.parametrize("path", ["", "gallery/adept", f"api/glance?{LAPLACE}", "api/glance", "static/page.js"])

@@ -27,8 +27,13 @@ def proof_texts(theorems: Iterable[Theorem]) -> list[tuple[str, Markup]]:
     return [(name, as_html(text, set(found))) for name, text in found.items()]
 
 
-def as_html(text: str, shown: set[str]) -> Markup:
-    """A proof's page. Links lead to the proofs that are shown on the same page; others are only named.
+def proof_page(theorem: Theorem) -> Markup:
+    """A proof as a page of its own, with links to the pages of others."""
+    return as_html(_text(theorem), {one.value for one in Theorem}, "/proofs/")
+
+
+def as_html(text: str, shown: set[str], at: str = "#proof-") -> Markup:
+    """A proof. Links lead to the proofs that are shown, by default on the same page; others are only named.
 
     >>> as_html("See [Laplace](laplace.md), [Gauss](gaussian.md).", {"laplace"})
     Markup('<p>See <a href="#proof-laplace">Laplace</a>, Gauss.</p>\\n')
@@ -43,7 +48,7 @@ def as_html(text: str, shown: set[str]) -> Markup:
 
     def linked(found: re.Match[str]) -> str:
         name = found[2].removesuffix(".md")
-        return f"[{found[1]}](#proof-{name})" if name in shown else found[1]
+        return f"[{found[1]}]({at}{name})" if name in shown else found[1]
 
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     page = markdown.render(LINK.sub(linked, FORMULA.sub(kept, text)))
