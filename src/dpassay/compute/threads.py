@@ -1,10 +1,13 @@
 """What libraries compute outside Python, by as many threads as there are cores."""
 
+import ctypes
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +26,8 @@ def in_threads(function: Callable[[Integers], Sequence[int]], numbers: Integers,
     parts = np.array_split(numbers, max(1, min(cores(), numbers.size // least)))
     if len(parts) == 1:
         return np.asarray(function(numbers), dtype=np.int64)
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(len(parts)) as threads:
         return np.concatenate([np.asarray(part, dtype=np.int64) for part in threads.map(function, parts)])
 
@@ -41,6 +46,8 @@ def lists_in_threads(
         return function(items)
     ends = [size * (groups * i // threads) for i in range(threads)] + [len(items)]
     parts = [items[a:b] for a, b in pairwise(ends)]
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(threads) as pool:
         return [one for part in pool.map(function, parts) for one in part]
 
@@ -61,6 +68,43 @@ def torch_in_threads(
         return lists_in_threads(function, items, size, threads)
     finally:
         torch.set_num_threads(threads)
+
+
+@contextmanager
+def numpy_in_one_thread() -> Iterator[None]:
+    """Let numpy multiply matrices in one thread, if it comes with OpenBLAS.
+
+    Threads that wait for each other after every small matrix took three times the CPU time on a busy machine. Nor do
+    sums of floats then depend on the number of cores.
+    """
+    library = _openblas()
+    if library is None:
+        yield
+        return
+    with _LOCK:
+        _INSIDE.append(library.scipy_openblas_get_num_threads64_())
+        library.scipy_openblas_set_num_threads64_(1)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            before = _INSIDE.pop()
+            if not _INSIDE:
+                library.scipy_openblas_set_num_threads64_(before)
+
+
+_LOCK = threading.Lock()
+_INSIDE: list[int] = []  # how many threads there were before: outside first, then 1
+
+
+@cache
+def _openblas() -> Any:
+    """The library by which numpy multiplies matrices; None if it has no threads that can be set."""
+    try:
+        library = ctypes.CDLL(np.linalg._umath_linalg.__file__)
+        return library if hasattr(library, "scipy_openblas_set_num_threads64_") else None
+    except (AttributeError, OSError, TypeError):  # numpy was built with another library
+        return None
 
 
 def cores() -> int:

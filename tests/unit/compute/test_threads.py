@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpassay.compute import threads
-from dpassay.compute.threads import in_threads, lists_in_threads, torch_in_threads
+from dpassay.compute.threads import in_threads, lists_in_threads, numpy_in_one_thread, torch_in_threads
 
 
 def test_every_number_is_computed_once_and_in_its_place(monkeypatch) -> None:
@@ -56,3 +56,29 @@ def test_torch_computes_in_one_thread_each_and_as_before_afterwards(monkeypatch)
         assert torch_in_threads(lambda part: [len(part)], range(2), size=1) == [2]
     finally:
         torch.set_num_threads(before)
+
+
+def test_numpy_multiplies_in_one_thread_inside_and_in_as_many_as_before_outside():
+    library = threads._openblas()
+    if library is None:
+        pytest.skip("numpy has no OpenBLAS")
+    number = library.scipy_openblas_get_num_threads64_
+    before = number()
+    library.scipy_openblas_set_num_threads64_(3)
+    try:
+        with numpy_in_one_thread():
+            with numpy_in_one_thread():
+                assert number() == 1
+            assert number() == 1
+        assert number() == 3
+        with pytest.raises(ZeroDivisionError), numpy_in_one_thread():
+            _ = 1 / 0
+        assert number() == 3
+    finally:
+        library.scipy_openblas_set_num_threads64_(before)
+
+
+def test_without_openblas_nothing_is_set(monkeypatch):
+    monkeypatch.setattr(threads, "_openblas", lambda: None)
+    with numpy_in_one_thread():
+        assert (np.ones((2, 2)) @ np.ones(2)).tolist() == [2.0, 2.0]

@@ -215,14 +215,14 @@ def where_apart(name: str, first: Array, second: Array) -> str:
 KINDS: dict[str, type[Distinguisher]] = {}  # every distinguisher, by its name in files
 
 
-def shown_names(names: Sequence[str]) -> str:
+def shown_names(names: Sequence[str], between: str = ", ") -> str:
     """A few names, joined for a sentence.
 
     >>> shown_names(["output.a", "output.b", "output.c", "output.d", "output.e"])
     'output.a, output.b, output.c and 2 more'
     """
     some = [escape_control_chars(name)[:120] for name in names[: 3 if len(names) > 4 else 4]]
-    return ", ".join(some) + (f" and {len(names) - 3} more" if len(names) > 4 else "")
+    return between.join(some) + (f" and {len(names) - 3} more" if len(names) > 4 else "")
 
 
 def require(holds: bool, what: str) -> None:

@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, require, shown_names
 from dpassay.audit.distinguishers.frequencies import in_words
 from dpassay.audit.outputs.features import anomalies, coordinate_name
-from dpassay.audit.outputs.leaves import is_value
+from dpassay.audit.outputs.leaf_screening import found_in
+from dpassay.audit.outputs.leaf_views import View
+from dpassay.audit.outputs.leaves import ROOT, is_value
 from dpassay.audit.outputs.outputs import LONGEST, Array, Outputs
 from dpassay.values import dataclass
 
@@ -53,6 +55,7 @@ class Exclusive(Distinguisher):
     width: int = 0
     inputs: tuple[Any, ...] = ()  # for anomalies
     paths: tuple[tuple[str, int], ...] = ()  # that lead to a leaf of a structured output: keys, positions, members
+    columns: tuple[str, ...] = ()  # of structured outputs: the paths of the coordinates
 
     kind = "Exclusive"
     order = 55
@@ -85,8 +88,9 @@ class Exclusive(Distinguisher):
         runs = sum(map(len, training.outputs))
         if len(training.outputs) != 2 or runs < FEWEST:
             return []
-        width = min(training.width, MOST_COORDINATES)
-        return [_Seen.of(outputs, width, training.inputs) for outputs in training.outputs]
+        columns = _number_paths(training.outputs) if training.structured else ()
+        width = len(columns) or min(training.width, MOST_COORDINATES)
+        return [_Seen.of(outputs, width, training.inputs, columns) for outputs in training.outputs]
 
     @classmethod
     def _proposed(cls, seen: Sequence[_Seen], training: TrainingSet) -> Iterator[Self]:
@@ -101,11 +105,12 @@ class Exclusive(Distinguisher):
         kinds = _exclusive([one.kinds() for one in seen], training.epsilon)
         if intervals or words or kinds or paths:
             width = 1 + max((interval[0] for interval in intervals), default=-1)
-            yield cls(tuple(intervals), words, kinds, width, training.inputs if kinds else (), paths)
+            columns = seen[0].columns[:width]
+            yield cls(tuple(intervals), words, kinds, width, training.inputs if kinds else (), paths, columns)
 
     def score(self, outputs: Outputs) -> Scores:
         looks = bool(self.words), bool(self.kinds), bool(self.paths)
-        return self._score(_Seen.of(outputs, self.width, self.inputs, *looks))
+        return self._score(_Seen.of(outputs, self.width, self.inputs, self.columns, *looks))
 
     def _score(self, seen: _Seen) -> Scores:
         votes = np.zeros(len(seen.rows))
@@ -130,16 +135,20 @@ class Exclusive(Distinguisher):
 
     def event(self, side: int) -> str:
         """What names an input, in words."""
-        ranges = [(coordinate_name(j, self.width), low, high) for j, low, high, of in self.intervals if of == side]
-        said = [_range(*interval) for interval in ranges]
+        names = self.columns or [coordinate_name(j, self.width) for j in range(self.width)]
+        paths = sorted(
+            (path for path, of in self.paths if of == side),
+            key=lambda path: not (is_value(path) and path.startswith(ROOT)),
+        )
+        said = [f"{path} is there" for path in paths]
         said += [f"the word {word!r} appears" for word, of in self.words if of == side]
-        said += [f"{path} is there" for path, of in self.paths if of == side]
+        said += [_range(names[j], low, high) for j, low, high, of in self.intervals if of == side]
         said += [f"the output is {in_words(name)}" for name, of in self.kinds if of == side]
         return shown_names(said)
 
     def to_data(self) -> dict[str, Any]:
         data = super().to_data()
-        return data if self.paths else {name: value for name, value in data.items() if name != "paths"}
+        return {name: value for name, value in data.items() if value or name not in ("paths", "columns")}
 
     @classmethod
     def _read(cls, data: dict[str, Any], at_hand: Sequence[Distinguisher]) -> Self:
@@ -151,11 +160,13 @@ class Exclusive(Distinguisher):
         require(len(intervals) + len(words) + len(kinds) + len(paths) > 0, "an event")
         require(all(event[-1] in (0, 1) for event in (*intervals, *words, *kinds, *paths)), "events of two inputs")
         require(all(0 <= j < width for j, _, _, _ in intervals), "intervals of its width")
+        columns = tuple(map(str, data.get("columns", ())))
+        require(len(columns) in (0, width), "a path for each coordinate")
         wide = (high - low >= NARROWEST * max(abs(low), abs(high)) for _, low, high, _ in intervals)
         require(all(wide), "intervals far wider than rounding errors")
         ordered = pairwise(intervals)
         require(all(a[0] < b[0] or (a[0] == b[0] and a[2] < b[1]) for a, b in ordered), "intervals in order")
-        return cls(intervals, words, kinds, width, tuple(data["inputs"]), paths)
+        return cls(intervals, words, kinds, width, tuple(data["inputs"]), paths, columns)
 
 
 @dataclass(frozen=True)
@@ -167,6 +178,7 @@ class _Seen:
     codes: NDArray[np.int64]
     meaning: dict[int, str]
     paths: Sequence[Iterable[str]]  # of structured outputs; none if there are none
+    columns: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -174,6 +186,7 @@ class _Seen:
         outputs: Outputs,
         width: int,
         inputs: tuple[Any, ...],
+        columns: tuple[str, ...] = (),
         words: bool = True,
         kinds: bool = True,
         paths: bool = True,
@@ -183,7 +196,8 @@ class _Seen:
         found = anomalies(outputs, inputs) if kinds else (np.zeros(0, dtype=np.int64), {})
         apart = outputs.apart if paths else ()
         leaves = [() if known is None else known.leaves.keys() for known in apart]
-        return cls(outputs.matrix(width) if width else np.zeros((len(outputs), 0)), texts, *found, leaves)
+        shown = View("numbers", columns[:width]).of(outputs) if columns and width else outputs
+        return cls(shown.matrix(width) if width else np.zeros((len(outputs), 0)), texts, *found, leaves, columns)
 
     def part(self, quarter: int, *, inside: bool) -> Self:
         """What is in one quarter of the outputs, or in the others."""
@@ -209,6 +223,13 @@ class _Seen:
     def kinds(self) -> Counter[str]:
         """How often each anomaly occurs."""
         return Counter({name: int(np.count_nonzero(self.codes == code)) for code, name in self.meaning.items()})
+
+
+def _number_paths(outputs: Sequence[Outputs]) -> tuple[str, ...]:
+    """The paths to numbers in structured outputs, of values before lengths and positions."""
+    found = found_in(outputs)
+    paths = [path for path in found.columns if path not in found.offsets]
+    return tuple(sorted(paths, key=lambda path: not is_value(path))[:MOST_COORDINATES])
 
 
 def _range(name: str, low: float, high: float) -> str:

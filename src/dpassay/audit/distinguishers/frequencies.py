@@ -162,7 +162,9 @@ def hardly_repeat(outputs: Sequence[Outputs], shown: Callable[[Outputs], Outputs
 
 def in_words(name: str) -> str:
     """What is anomalous, as a reader counts inputs."""
-    return name.replace("copies input 0", "a copy of the first input").replace("copies input 1", "a copy of the second")
+    return name.replace(", copies input 0", " equal to the first input").replace(
+        ", copies input 1", " equal to the second"
+    )
 
 
 def _positions(keys: NDArray[Any], names: NDArray[Any]) -> NDArray[np.int64]:

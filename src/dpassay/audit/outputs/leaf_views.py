@@ -26,6 +26,7 @@ Look: TypeAlias = Literal[
 INDEX, COUNT = f"{ROOT}.index(", f"{ROOT}.count("
 LOOKS = ("numbers", "values", "text", "difference", "sum", "xor", "whole", "repeats", "code points", "ends")
 IN_TEXT, CODES = "numbers(text)", "codes(text)"  # rows that are made of each output's text
+OF_WORD = "count(text, "  # how often a word occurs in each output's text
 WORDS, CHARACTERS = "words", "characters"  # what "ends" compares
 MOST_DIGITS = 15  # of a number in a text that is read
 PHASES, MOST_STEPS = 1 << 10, 1e9  # of a number between two multiples, and multiples that doubles still tell apart
@@ -140,6 +141,8 @@ _SIGNS = {"difference": "-", "sum": "+", "xor": "^"}
 
 def in_words(path: str) -> str:
     """A path for a reader: parts of texts are counted from 1."""
+    if path.startswith(OF_WORD):
+        return f"the count of {word_of(path)!r}"
     base, place = base_of(path)
     kind = {IN_TEXT: "number", CODES: "character"}.get(base)
     return f"{kind} {place + 1} of the text" if kind else path
@@ -174,6 +177,29 @@ def same_ends(outputs: Outputs, what: str) -> Array:
         entries: Sequence[Any] = (text.split() if what == WORDS else text) if row is None else row.tolist()
         found.append(float(len(entries) > 1 and entries[0] == entries[-1]))
     return np.array(found)
+
+
+def count_path(word: str) -> str:
+    """The path of how often a word occurs in the text.
+
+    >>> word_of(count_path("to")), View("numbers", (count_path("to"),)).of(Outputs(None, ["to be", "to to"])).numbers
+    ('to', array([[1.],
+           [2.]]))
+    """
+    return f"{OF_WORD}{word})"
+
+
+def word_of(path: str) -> str:
+    """The word whose occurrences a path counts."""
+    return path[len(OF_WORD) : -1]
+
+
+def split_texts(outputs: Outputs) -> list[list[str]]:
+    """The words of each output's text."""
+    if "split" not in outputs.projections:
+        outputs.projections["split"] = [text[: 8 * LONGEST].split() for text in outputs.texts()]
+    made: list[list[str]] = outputs.projections["split"]
+    return made
 
 
 def text_rows(outputs: Outputs, base: str) -> list[Array]:
@@ -336,6 +362,9 @@ def _column(outputs: Outputs, path: str, offset: int) -> Any:
 
 
 def _numbers(outputs: Outputs, path: str, offset: int) -> Sequence[float | None]:
+    if path.startswith(OF_WORD):
+        word = word_of(path)
+        return [float(words.count(word)) for words in split_texts(outputs)]
     column = numbers_at(outputs.apart, path) if outputs.apart and not offset else None
     if column is not None:
         return column

@@ -2,14 +2,16 @@
 
 Residues of integers, of their sums and differences, and of all integers together; parities of three; bits of the
 exclusive or of two; how far numbers are from multiples of a power of ten; correlations of all pairs; repeated words or
-entries. Texts are read as the numbers in them and, if all are equally long, as the codes of their characters. Only
-training runs are used here, and only some of them. Whatever is chosen, the verdict is valid.
+entries. Texts are read as the numbers in them, as how often each word occurs and, if all are equally long, as the codes
+of their characters. Only training runs are used here, and only some of them. Whatever is chosen, the verdict is valid.
 
 All pairs of n columns take one product of matrices: the mean of e^(2πi(a + b)/m) shows whether a + b has other
 residues modulo m, since it is 0 if all are equally frequent.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,9 +27,11 @@ from dpassay.audit.outputs.leaf_views import (
     Look,
     View,
     code_points,
+    count_path,
     exclusive_or,
     repeats,
     same_ends,
+    split_texts,
     text_rows,
 )
 from dpassay.audit.outputs.outputs import Array, Outputs, part
@@ -39,6 +43,7 @@ GRAINS = tuple(10.0**-k for k in range(7))
 DIGITS = tuple(range(2, 10))  # multiples of the last digit of rounded numbers, whose residues are compared
 NEARLY_WHOLE = 1e-6
 MOST_PAIRED, MOST_IN_THREES, MOST_CORRELATED = 32, 32, 128  # columns
+RARE = 0.05  # share of texts that have a word whose count is used
 MOST_NUMBERS, MOST_BITS = 8, 30  # in a text, and of an integer
 BEST = 2  # relations of each sort
 SURE = 5.0  # by how much a squared deviation must exceed the largest one that chance gives
@@ -98,8 +103,8 @@ def related_outputs(outputs: Sequence[Outputs]) -> list[View]:
 
 
 def _in_texts(outputs: Sequence[Outputs]) -> list[View]:
-    """Relations of the first numbers in texts, and of the characters of texts that are equally long."""
-    found = []
+    """Relations of the first numbers in texts, of words' counts, and of the characters of texts equally long."""
+    found = _of_words(outputs)
     for base, fewest, most in ((IN_TEXT, 1, MOST_NUMBERS), (CODES, 3, MOST_PAIRED)):
         sides = [[row for row in text_rows(side, base) if len(row)] for side in outputs]
         lengths = {len(row) for rows in sides for row in rows}
@@ -107,6 +112,27 @@ def _in_texts(outputs: Sequence[Outputs]) -> list[View]:
             rows = [np.stack([row[: min(lengths)] for row in some]) for some in sides]
             found += related_numbers(rows, [f"{base}[{j}]" for j in range(min(lengths))])
     return found
+
+
+def _of_words(outputs: Sequence[Outputs]) -> list[View]:
+    """Relations of how often words occur: those that are not rare, and do not tell the inputs apart by themselves."""
+    texts = [split_texts(side) for side in outputs]
+    there = Counter(chain.from_iterable(map(set, chain.from_iterable(texts))))
+    all_of_them = sum(map(len, texts))
+    common = [word for word, often in there.items() if often > RARE * all_of_them]
+    words = sorted(sorted(common, key=lambda word: (abs(2 * there[word] - all_of_them), word))[:MOST_PAIRED])
+    if not words:
+        return []
+    place = {word: j for j, word in enumerate(words)}
+    counts = [np.zeros((len(side), len(words))) for side in texts]
+    for rows, side in zip(counts, texts, strict=True):
+        for row, text in zip(rows, side, strict=True):
+            for word in text:
+                if word in place:
+                    row[place[word]] += 1
+    clear = np.sqrt((SURE + np.log(len(words))) * sum(1 / len(side) for side in texts) / 2)
+    alike = np.flatnonzero(distances(counts) <= clear)
+    return related_numbers([rows[:, alike] for rows in counts], [count_path(words[j]) for j in alike.tolist()])
 
 
 def _waves(integers: Array, modulus: float) -> NDArray[np.complex128]:

@@ -25,6 +25,7 @@ from dpassay.audit.testing.expected_power import CAUTION_SMOOTH, SPREADS, Hypoth
 from dpassay.audit.testing.inference import Counts, log_limits
 from dpassay.audit.testing.paired_variance import efficiency_of
 from dpassay.compute.kernels.numpy_kernels import FAR
+from dpassay.compute.threads import numpy_in_one_thread
 from dpassay.pipeline.distributions import Distribution
 from dpassay.values import dataclass
 
@@ -63,7 +64,8 @@ class DecisionRule:
         """Correct and wrong guesses on outputs that all came from one input."""
         if not len(outputs):
             return 0, 0
-        return self.count_scores(self.distinguisher.score(outputs), side)
+        with numpy_in_one_thread():
+            return self.count_scores(self.distinguisher.score(outputs), side)
 
     def count_scores(self, exact: Scores, side: int) -> tuple[int, int]:
         """The same where the scores are known."""
@@ -168,6 +170,7 @@ def best_and_margin(scores: Scores) -> tuple[NDArray[np.int64], Array]:
     return best, np.where(np.isfinite(two[:, 1]) & ~np.isnan(margin), margin, -np.inf)
 
 
+@numpy_in_one_thread()
 def learn(
     runs: Sequence[Outputs],
     calibration: Sequence[Outputs],
@@ -246,6 +249,7 @@ def _clearly_better(rule: DecisionRule, best: DecisionRule | None) -> bool:
     return best is None or best.expected_power < rule.expected_power - (1 - AS_GOOD) * abs(rule.expected_power)
 
 
+@numpy_in_one_thread()
 def best_of_many(
     distinguishers: Iterable[Distinguisher], batches: Iterator[Sequence[Outputs]], hypothesis: Hypothesis
 ) -> DecisionRule | None:

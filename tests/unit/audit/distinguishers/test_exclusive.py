@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dpassay import audit
 from dpassay.audit.distinguishers.base import Distinguisher, TrainingSet
 from dpassay.audit.distinguishers.exclusive import FINEST, Exclusive
 from dpassay.audit.outputs.outputs import read
@@ -134,3 +135,30 @@ def test_a_rare_key_or_form_of_one_input_is_an_event(rare):
     assert found.score(read([rare, {"n": 0.5}]))[0] == 1
     assert np.isnan(found.score(read([rare, {"n": 0.5}]))[1])
     assert Distinguisher.from_data(found.to_data()) == found
+
+
+def rare_key(x, rng):
+    return {"n": int(rng.integers(100)), **({"flag": 1} if x and rng.random() < 0.02 else {})}
+
+
+def rare_value(x, rng):
+    return {"a": {"v": 10.0 + x if rng.random() < 0.02 else rng.normal()}, "n": int(rng.integers(100))}
+
+
+def test_events_of_structured_outputs_are_named_by_their_paths():
+    """A key that is seldom there moves all numbers after it: none of them is an event."""
+    event = audit(rare_key, [(0, 1)], epsilon=1, runs=10_000).witness.event
+    assert event.startswith('based on events that only one input gave: the second input where output["flag"] is there')
+    assert "between" not in event
+    event = audit(rare_value, [(0, 1)], epsilon=1, runs=10_000).witness.event
+    assert 'the first input where output["a"]["v"] is 10 and the second input where output["a"]["v"] is 11' in event
+
+
+def test_paths_survive_a_file():
+    made = Exclusive(intervals=((1, 2.0, 3.0, 1),), width=2, columns=('output["a"]', 'output["b"]'))
+    assert Distinguisher.from_data(made.to_data(), ()) == made
+    outputs = read([{"a": 2.5, "b": 0.0}, {"a": 0.0, "b": 2.5}, {"b": 2.5}])
+    assert np.isnan(made.score(outputs)[0])
+    assert made.score(outputs)[1:].tolist() == [1.0, 1.0]
+    with pytest.raises(ValueError, match="a path for each coordinate"):
+        Exclusive._read({**made.to_data(), "columns": ['output["a"]']}, ())

@@ -221,9 +221,30 @@ def seconds_as_text(x, rng):
     return (times.datetime(2024, 1, 1) + times.timedelta(seconds=2 * int(rng.integers(10**6)) + x)).isoformat()
 
 
+def parity_of_one_word(x, rng):
+    """The words after it make up for its count, so that the number of words tells nothing."""
+    words = rng.choice(["red", "green", "blue"], 9).tolist()
+    return " ".join([*words, "red" if words.count("red") % 2 != x else "grey"])
+
+
+def one_word_or_another(x, rng):
+    """Each of two words is there in half of the texts; for one input both or neither, for the other one of them."""
+    there = int(rng.integers(2))
+    words = [*rng.choice(["red", "green", "blue"], 8).tolist(), *["left"] * there, *["right"] * (there ^ x)]
+    return " ".join([*words, *["up"] * (10 - len(words))])
+
+
+def one_word_or_another_in_fields(x, rng):
+    words = one_word_or_another(x, rng).split()
+    return {"names": words[:5], "others": {"tags": words[5:]}}
+
+
 @pytest.mark.parametrize(
     ("subject", "words"),
     [
+        (parity_of_one_word, "(the count of 'red') % 2"),
+        (one_word_or_another, "(the count of 'left' + the count of 'right') % 2"),
+        (one_word_or_another_in_fields, "(the count of 'left' + the count of 'right') % 2"),
         (first_word_again, "whether the first and the last of its words are equal"),
         (first_letter_again, "whether the first and the last of its characters are equal"),
         (number_in_a_message, "(number 1 of the text) % 2"),

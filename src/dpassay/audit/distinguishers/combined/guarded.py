@@ -59,7 +59,7 @@ class Guarded(Distinguisher):
     def certain(self, side: int) -> str:
         log_odds = self.anomalies.logs[1] - self.anomalies.logs[0]
         own = np.flatnonzero((2 * side - 1) * log_odds > ONE_SIDED)
-        names = shown_names([in_words(str(self.anomalies.names[i])) for i in own])
+        names = shown_names([in_words(str(self.anomalies.names[i])) for i in own], " or ")
         return f"the output is {names}" if names else ""
 
     def weightiest(self, outputs: Sequence[Outputs]) -> list[str]:
