@@ -22,6 +22,7 @@ SERVED = {
     "gallery": "gallery",
     "claim": "gallery/adept",
     "missing": "gallery/nobody",
+    "proof": "proofs/laplace",
     "learn": "learn",
 }
 

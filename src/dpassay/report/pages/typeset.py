@@ -6,6 +6,8 @@ import re
 
 _SCIENTIFIC = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]?)0*(\d+)(?![\w.]*\d)")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_SMALL = re.compile(r"(?<![\w.,])0\.0000+([1-9]\d*)(?![\w.]*\w)")
+_ROOT = re.compile(r"\*?sqrt\(([a-z])\)")  # of a letter in prose; what can be pasted has longer names
 _LONG = re.compile(r"(?<![\w.,/])(?:\d{5,}|\d{4}(?=\.\d))(?![\w,]|\.\d*e)")  # 2021 may be a year
 
 
@@ -16,7 +18,11 @@ def typeset(text: str) -> str:
     ('(2, 10⁻⁵)-DP', '8.84×10⁻⁵ of 2.5×10⁷', '10²⁶⁵:1', 'at δ = 10⁻³⁰⁰')
     >>> typeset("53013.3 and 1550.5 in 100000 dimensions, 2021")
     '53,013.3 and 1,550.5 in 100,000 dimensions, 2021'
+    >>> typeset("at most 0.00000943917, up to 2C*sqrt(n)")
+    'at most 9.43917×10⁻⁶, up to 2C√n'
     """
+    text = _SMALL.sub(lambda found: f"{float(found[0]):.{len(found[1]) - 1}e}", text)
+    text = _ROOT.sub(r"√\1", text)
     text = re.sub(r"(?<!\d)10\^(-?\d+)", lambda found: "10" + found[1].translate(_RAISED), text)
     text = _SCIENTIFIC.sub(_power, text)
     return _LONG.sub(lambda found: f"{int(found[0]):,}", text)

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
+from dpassay.report.pages.typeset import typeset
+
 WIDTH, HEIGHT, LEFT, BOTTOM = 640, 240, 70, 40
 
 
@@ -70,9 +72,9 @@ def power(value: float) -> str:
     """A power of ten as an axis shows it.
 
     >>> power(100.0), power(1e-12)
-    ('100', '1e-12')
+    ('100', '10⁻¹²')
     """
-    return f"{value:g}" if 1e-3 <= value <= 1e4 else f"1e{math.log10(value):.0f}"
+    return f"{value:g}" if 1e-3 <= value <= 1e4 else typeset(f"1e{math.log10(value):.0f}")
 
 
 def curve(

@@ -275,8 +275,10 @@ function showRest() {
   box.replaceChildren();
   const known = card(box, "What is known");
   text(known, "p", `${face.guarantee} between ${face.neighbours}.`);
-  text(known, "p", `The true ${face.letter} lies in ${face.interval}${face.delta ? ` at δ ${shown(face.delta)}` : face.unit}.`);
-  if (rest.true_delta) text(known, "p", `The true δ at the claimed ε lies in ${rest.true_delta}.`);
+  const between = (interval) => (interval.startsWith("[") ? `lies in ${interval}` : `is ${interval}`);
+  const at = face.delta ? ` at δ ${shown(face.delta)}` : face.unit;
+  text(known, "p", `The true ${face.letter} ${between(face.interval)}${at}.`);
+  if (rest.true_delta) text(known, "p", `The true δ at the claimed ε ${between(rest.true_delta)}.`);
   if (rest.holds.length) {
     const rows = rest.holds.map(([delta, epsilon]) => `ε ${epsilon.replace("inf", "∞")} at δ ${delta}`);
     text(known, "p", `What holds instead: ${rows.join("; ")}.`);
