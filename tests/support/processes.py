@@ -8,7 +8,10 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 LIMIT = 300.0  # seconds after which something hangs; on a busy machine everything takes many times as long
 
@@ -47,3 +50,25 @@ def wait_until(condition: Callable[[], object], process: subprocess.Popen[Any] |
         assert process is None or process.poll() is None, (process.returncode, process.communicate())
         assert time.monotonic() - began < LIMIT, f"not within {LIMIT:g} seconds"
         time.sleep(0.02)
+
+
+class Killed(BaseException):
+    """What ends a process at once: nothing is cleaned up after it."""
+
+
+def kill_at(monkeypatch: pytest.MonkeyPatch, operation: int) -> None:
+    """From this operation on, counted from 1, no file is renamed or deleted any more."""
+    done = 0
+
+    def until(real: Callable[..., Any]) -> Callable[..., Any]:
+        def go(self: Path, *args: Any, **kwargs: Any) -> Any:
+            nonlocal done
+            done += 1
+            if done >= operation:
+                raise Killed
+            return real(self, *args, **kwargs)
+
+        return go
+
+    for name in ("replace", "unlink"):
+        monkeypatch.setattr(Path, name, until(getattr(Path, name)))

@@ -18,7 +18,15 @@ from dpassay import __version__
 from dpassay.errors import InputError
 from dpassay.text.corpora.flights import known_words
 from dpassay.text.corpora.utterance import Utterance
-from dpassay.text.models.folder import MODEL, About, Arrays, read_folder, system_of, write_folder
+from dpassay.text.models.folder import (
+    MODEL,
+    About,
+    Arrays,
+    emptied,
+    read_folder,
+    system_of,
+    write_folder,
+)
 from dpassay.text.models.training import Progress, interruptible, usable
 from dpassay.text.models.words import ModelVocabulary
 from dpassay.text.rewriters.vectors.adept import Learnt
@@ -145,9 +153,11 @@ def train(
     `vocabulary_from_corpus`.
     Ctrl-C stops after the current round, and `resume` continues to the same weights. An unfinished run may be continued
     to fewer or more rounds, with the noise that it began with. A finished one is refused: its folder has nothing from
-    which to see that the corpus is the same.
+    which to see that the corpus is the same. One that was interrupted before its model was first saved
+    begins anew.
     """
     place, begun = Path(folder), time.monotonic()
+    resume = resume and not emptied(place, SECRETS)  # no round was taken, and no noise was drawn
     settings, deviation = _other_rounds(place, settings) if resume else (settings, None)
     planted = _planted(settings, vocabulary)
     copies = (
@@ -167,10 +177,9 @@ def train(
     if secrets:
         about, engine = _run_rounds(run, about, place, secrets, arrays, progress)
         if settings.canaries:
-            learnt = sentence_scores(trainable.network, trainable.numbers(planted)) if planted else engine.scores
-            write_scores(CanaryScores(learnt, settings.included), place / CANARY_FILE)
-    else:  # it was interrupted after the key was deleted
-        _finish(run, about, place)
+            scores = sentence_scores(trainable.network, trainable.numbers(planted)) if planted else engine.scores
+            write_scores(CanaryScores(scores, settings.included), place / CANARY_FILE)
+    _finish(run, about, place)  # also where it was interrupted after the key was deleted
     stated = _terms(run, about, place).as_data()
     reached = secrets.get("perplexity"), run.measured()
     return TrainedModel(place, trainable.network, about, stated, time.monotonic() - begun, reached, units)
@@ -206,7 +215,6 @@ def _run_rounds(
                 saved = time.monotonic()
             if interrupted() and done < rounds:
                 raise KeyboardInterrupt
-    _finish(run, about, place)
     return about, engine
 
 
@@ -253,8 +261,8 @@ def _note(run: TrainingRun, now: float | None, done: int) -> str:
 
 
 def _save(run: TrainingRun, engine: Any, about: Trained, place: Path) -> None:
-    """Save the weights, the statement and, while rounds remain, the state of the server."""
-    state = engine.state() if 0 < about.done < run.settings.plan.rounds else {}
+    """Save the weights, the statement and, until the run is finished, the state of the server."""
+    state = engine.state() if about.done and engine is not None else {}
     stated = _terms(run, about, place).as_data()
     write_folder(place, run.trainable.described(about, stated), run.trainable.arrays() | state)
     if stated["finished"]:

@@ -22,7 +22,7 @@ from dpassay.training.federated import RoundPlan
 from dpassay.training.run import CANARY_FILE, SECRETS, Trained, opened, train
 from dpassay.training.settings import Settings
 from dpassay.training.statement import stated_as_finished
-from processes import interruptible
+from processes import Killed, interruptible, kill_at
 
 SAID = flights(150)
 TINY = {"embedding": 4, "hidden": 4, "rate": 0.2}
@@ -82,6 +82,29 @@ def test_a_secret_key_goes_on_too_and_is_gone_at_the_end(tmp_path, monkeypatch):
     assert sorted(path.name for path in (tmp_path / "parts").iterdir()) == [
         *("model.json", "statement.json", "statement.md", "weights.safetensors"),
     ]
+
+
+def test_a_run_that_is_killed_at_any_moment_goes_on_to_the_same_weights_and_scores(tmp_path, monkeypatch):
+    chosen, said = settings("user", 1, noise_source="torch", seed=4, canaries=4), SAID[:40]
+    monkeypatch.setattr(runs, "SAVED_EVERY", -1.0)
+    train(said, tmp_path / "whole", chosen, vocabulary=known_words())
+    whole, scores = weights(tmp_path / "whole"), (tmp_path / "whole" / CANARY_FILE).read_bytes()
+    operation, ended = 0, False
+    while not ended:
+        operation += 1
+        place = tmp_path / f"{operation}"
+        with monkeypatch.context() as patch:
+            kill_at(patch, operation)
+            try:
+                train(said, place, chosen, vocabulary=known_words())
+                ended = True
+            except Killed:
+                pass
+        if not stated_as_finished(place):
+            train(said, place, chosen, vocabulary=known_words(), resume=True)
+        assert same(weights(place), whole)
+        assert (place / CANARY_FILE).read_bytes() == scores
+    assert operation > 12  # five operations for each of three saves, the scores and the key
 
 
 def test_two_runs_of_the_operating_systems_numbers_differ(tmp_path):

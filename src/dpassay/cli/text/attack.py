@@ -34,6 +34,10 @@ def attack(
         str | None,
         typer.Option(help="For membership: texts that the model was not trained on. Default: held-out ones."),
     ] = None,
+    at_random: Annotated[
+        bool,
+        typer.Option("--at-random", help="Chance alone decided which texts are in --others: epsilon is bounded too."),
+    ] = False,
     mechanism: rewriters.MechanismName = None,
     settings: rewriters.RewriterSettings = None,
     epsilon: rewriters.ReleaseEpsilon = None,
@@ -69,13 +73,15 @@ def attack(
     from dpassay.text.corpora.corpus import read_corpus
 
     check_alpha(alpha)
+    if at_random and others is None:
+        raise InputError("--at-random is for the texts of --others: those that 'dpassay train' holds out are chosen so")
     system, given = _system(model), (epsilon, true_epsilon, delta)
     noisy = any(v is not None for v in given) or python is not None
     chosen = _kinds(kind, system, noisy or mechanism == "none", noisy)
     corpus = read_corpus(source)
     found: list[AttackResult] = []
     if "membership" in chosen:
-        found.append(_membership(str(model), corpus, others, alpha, seed))
+        found.append(_membership(str(model), corpus, others, at_random, (alpha, seed)))
     elif others is not None:
         raise InputError("--others is for membership inference")
     if rest := [one for one in chosen if one != "membership"]:
@@ -128,7 +134,9 @@ def _kinds(asked: list[str] | None, system: str, with_epsilon: bool, noisy: bool
     return list(dict.fromkeys(asked))
 
 
-def _membership(model: str, corpus: list[Any], others: str | None, alpha: float, seed: int) -> AttackResult:
+def _membership(
+    model: str, corpus: list[Any], others: str | None, at_random: bool, how: tuple[float, int]
+) -> AttackResult:
     from dpassay.text.corpora.corpus import read_corpus
     from dpassay.training.canaries.membership import TrainedSubject, apart, grouped, membership
 
@@ -143,7 +151,7 @@ def _membership(model: str, corpus: list[Any], others: str | None, alpha: float,
     with progress_bar(1) as bar:
         if bar is not None:
             bar(0, 1, "reading the corpus as the model does")
-        return membership(subject, inside, outside, alpha, seed)
+        return membership(subject, inside, outside, *how, at_random=at_random or others is None)
 
 
 def _of_vectors(system: str, folder: str) -> tuple[Any, Any]:

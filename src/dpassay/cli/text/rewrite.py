@@ -169,14 +169,14 @@ def _guarantee_of(order: Order, rewriter: Rewriter, check: bool) -> TextGuarante
         note(f"whether its randomness is fixed was not tested: {error}")
     if not check or guarantee.doubt:
         return guarantee
+    from dpassay.core.interval import outward
     from dpassay.text.systems import audit_declared
 
     with progress_bar(1) as bar, redirect_stdout(sys.stderr):
         verdict = audit_declared(rewriter, guarantee, bar)
     if verdict.refuted:
-        shown = (
-            f"epsilon is at least {verdict.epsilon.lower:.4g}, with an error probability of at most {verdict.alpha:g}"
-        )
+        least = outward(verdict.epsilon.lower, -1, 4)
+        shown = f"epsilon is at least {least}, with an error probability of at most {verdict.alpha:g}"
         return replace(guarantee, doubt=f"an audit of {verdict.runs:,} runs refuted it: {shown}")
     return replace(guarantee, audit=f"not refuted by an audit of {verdict.runs:,} runs on texts about flights")
 

@@ -403,7 +403,11 @@ def _interruptible(out: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        print(f"interrupted; the progress so far is in {out}. To continue, add --resume", file=sys.stderr)
+        from dpassay.text.models.folder import MODEL
+
+        kept = f"the progress so far is in {out}. To continue, add --resume"
+        how = kept if (out / MODEL).is_file() else "no step was taken, and nothing was saved"
+        print(f"interrupted; {how}", file=sys.stderr)
         raise typer.Exit(130) from None
 
 

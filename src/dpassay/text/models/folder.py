@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 MODEL, WEIGHTS = "model.json", "weights.safetensors"
+NEW_WEIGHTS = "weights.new.safetensors"  # while a folder is being written
 FORMAT: Final = "dpassay/model/1"
 LARGEST_FILE = 2_000_000_000  # bytes
 TEXT_EXTRA = "pip install 'dpassay[text]'"
@@ -68,15 +69,34 @@ def _safetensors() -> Any:
 
 
 def write_folder(folder: Path, about: About, arrays: Arrays) -> None:
-    """Write a model, weights first: a folder that has a model.json is complete."""
+    """Write a model so that it can be read whenever this is interrupted: as it was, or as it is now.
+
+    The weights get their name last; until then, model.json says whether the new ones are those that belong to it.
+    """
     weights = to_bytes(arrays)
     stated = about.model_copy(update={"sha256": hashlib.sha256(weights).hexdigest()})
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / WEIGHTS, weights)
+        write_whole(folder / NEW_WEIGHTS, weights)
         write_whole(folder / MODEL, json.dumps(stated.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n")
+        (folder / NEW_WEIGHTS).replace(folder / WEIGHTS)
     except OSError as error:
         raise InputError(f"{folder} cannot be written: {error.strerror or error}; give another folder") from None
+
+
+def emptied(folder: Path, *more: str) -> bool:
+    """Delete what a process left that ended while it saved its first model, and say whether it was that.
+
+    A folder that holds a model, or anything else than weights without one and the files of these names, is left alone.
+    """
+    if (folder / MODEL).exists() or not folder.is_dir():
+        return False
+    found = list(folder.iterdir())
+    if not all(path.name in (NEW_WEIGHTS, *more) or path.match(".*.part") for path in found):
+        return False
+    for path in found:
+        path.unlink()
+    return bool(found)
 
 
 def read_folder(folder: Path, kind: type[Kind]) -> tuple[Kind, Arrays]:
@@ -95,10 +115,12 @@ def read_folder(folder: Path, kind: type[Kind]) -> tuple[Kind, Arrays]:
         about = kind.model_validate(data)
     except ValidationError as error:
         raise InputError(f"{path} is damaged: {first_fault(error)}; train the model again") from None
-    weights = _read_bytes(folder / WEIGHTS, LARGEST_FILE, ABSENT)
-    if hashlib.sha256(weights).hexdigest() != about.sha256:
-        raise InputError(f"{folder / WEIGHTS} is damaged, or not the one that belongs to {MODEL}; train it again")
-    return about, from_bytes(weights, folder / WEIGHTS)
+    names = [name for name in (NEW_WEIGHTS, WEIGHTS) if name == WEIGHTS or (folder / name).is_file()]
+    for name in names:
+        weights = _read_bytes(folder / name, LARGEST_FILE, ABSENT)
+        if hashlib.sha256(weights).hexdigest() == about.sha256:
+            return about, from_bytes(weights, folder / name)
+    raise InputError(f"{folder / WEIGHTS} is damaged, or not the one that belongs to {MODEL}; train it again")
 
 
 def system_of(folder: Path) -> str:

@@ -22,7 +22,7 @@ from dpassay.audit.mechanisms.rewriting import is_rewriter
 from dpassay.audit.options import Progress
 from dpassay.errors import InputError, MechanismError
 from dpassay.text.models.folder import MODEL
-from dpassay.text.rewriters.base import Rewriter, TextGuarantee, blamed
+from dpassay.text.rewriters.base import Rewriter, TextGuarantee, blamed, upward
 
 GROUP = "dpassay.rewriters"
 VECTORS, TOKENS, WORDS = (f"dpassay.text.rewriters.{kind}" for kind in ("vectors", "tokens", "words"))
@@ -175,7 +175,7 @@ class Specification:
         if least is not None:
             whom = "one text" if least.neighbours.kind == "any" else str(least.neighbours)
             raise InputError(
-                f"{self} needs at least epsilon {_above(least.epsilon)} for {whom}, the smallest that was found with "
+                f"{self} needs at least epsilon {upward(least.epsilon)} for {whom}, the smallest that was found with "
                 f"any of {step + 1} parameters; {epsilon:g} is too little for it"
             )
         if isinstance(failure, MechanismError):
@@ -236,16 +236,6 @@ class _Search:
         below /= 2.0 ** max(self.again - 1, 0)
         above /= 2.0 ** max(-self.again - 1, 0)
         return float(low * (high / low) ** (below / (below + above)))
-
-
-def _above(epsilon: float) -> str:
-    """A number of four digits that is not below ε.
-
-    >>> _above(118.9123), _above(2.0)
-    ('119', '2')
-    """
-    unit = 10.0 ** (math.floor(math.log10(epsilon)) - 3) if epsilon > 0 else 1.0
-    return f"{math.ceil(epsilon / unit) * unit:.6g}"
 
 
 def names() -> dict[str, str]:

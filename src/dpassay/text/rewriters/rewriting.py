@@ -29,7 +29,8 @@ PROBES = (
 COPIES = 4
 CALLS = 16  # at least, that look for any randomness at all
 LOOKS = (2, CALLS, 128, 1024)  # calls, after which it is decided whether they are enough
-SECONDS = 1.0  # after which calls that show nothing end
+SECONDS = 1.0  # of CPU time, after which calls that show nothing end
+WAITED = 10.0  # seconds after which they end too: on a busy machine, or for a rewriter that waits
 UNLIKELY = 1e-6  # at most the probability of a doubt about independent calls, all looks together
 
 WHY_NOT = (
@@ -92,13 +93,14 @@ def with_randomness_seen(order: Order, rewriter: Rewriter, guarantee: TextGuaran
     """What somebody's own rewriter declares, with what two runs show of its randomness.
 
     Where two processes write exactly the same, calls go on, and grow longer, until chance is no explanation: the
-    guarantee then has a doubt. Where that takes longer than `SECONDS`, it says what was seen. The rewriter must be new:
-    what it writes first here is compared with what it writes first in another process. One whose calls are independent,
-    and for which a text's place among the others does not matter, is doubted with a probability of at most `UNLIKELY`.
+    guarantee then has a doubt. Where that takes longer than `SECONDS` or `WAITED`, it says what was seen. The rewriter
+    must be new: what it writes first here is compared with what it writes first in another process. One whose calls are
+    independent, and for which a text's place among the others does not matter, is doubted with a probability of at most
+    `UNLIKELY`.
     """
     texts = [text for text in PROBES for _ in range(COPIES)]
     here: list[list[str]] = []
-    calls, until = 0, time.monotonic() + SECONDS
+    calls, until, latest = 0, time.process_time() + SECONDS, time.monotonic() + WAITED
     with closing(make_executor(1)) as other:  # a new process, which begins as this one did
         for target in LOOKS:
             batches = [texts] * (target - calls - 1) + [texts * max(1, target // COPIES)]
@@ -118,7 +120,7 @@ def with_randomness_seen(order: Order, rewriter: Rewriter, guarantee: TextGuaran
                     f"{2 * calls:,} calls, which at the declared epsilon has a probability below {UNLIKELY:g}"
                 )
                 return replace(guarantee, doubt=seen)
-            if time.monotonic() > until and calls >= CALLS:
+            if calls >= CALLS and (time.process_time() > until or time.monotonic() > latest):
                 break
     if constant:
         return _noting(guarantee, f"no randomness was seen in {CALLS} calls and more")

@@ -142,10 +142,17 @@ def apart(corpus: Sequence[Utterance], others: Sequence[Utterance], privacy: str
 
 
 def membership(
-    subject: TrainedSubject, members: Sequence[Group], others: Sequence[Group], alpha: float = 0.05, seed: int = 0
+    subject: TrainedSubject,
+    members: Sequence[Group],
+    others: Sequence[Group],
+    alpha: float = 0.05,
+    seed: int = 0,
+    at_random: bool = True,
 ) -> AttackResult:
     """Attack a model: which of each pair was it trained on?
 
+    Only where it was decided `at_random` which of them were held out does that show anything about ε: others may differ
+    from members in ways that any model sees.
     If single sentences are protected and several were held out together, swapping a pair changes all of them, so that
     only small groups are used.
     """
@@ -160,6 +167,9 @@ def membership(
         members, others = ([g for g in side if len(g) <= most] for side in (members, others))
     epsilon, delta = subject.guarantee
     found = of_scores(subject.scores(members), subject.scores(others), epsilon, delta, alpha, seed, 2 * most)
+    if not at_random:
+        why = "whether the other texts were held out at random is not known, and those of another kind are told apart "
+        return replace(found, epsilon=None, lower=0.0, notes=(f"{why}by any model: nothing is shown about epsilon",))
     notes = ["what was held out must have been chosen at random; the interval is that of independent pairs"]
     if subject.stated is None:
         unit = "group of texts that were held out together" if any(len(g) > 1 for g in (*members, *others)) else "text"

@@ -133,7 +133,16 @@ def test_the_command(here, tmp_path, monkeypatch) -> None:  # type: ignore[no-un
     code, _, err = here("check", "binary-symmetric", "--model", tmp_path / "s", "--epsilon", "0.5")
     assert (code, "has its own epsilon, 2" in err) == (2, True)
     code, _, err = here("train", "binary", *common, "--lambda", "1e300", "--mechanism", "ome", "--out", tmp_path / "x")
-    assert (code, "lambda must be at most 1,000,000" in err) == (2, True)
+    assert (code, "lambda must be a number from 1e-06 to 1,000,000" in err) == (2, True)
+    for mechanism, epsilon, message in (
+        ("symmetric", "1e-300", "epsilon must be a number from 1e-06"),
+        ("symmetric", "1e6", "no bound on the true epsilon is known"),
+        ("latent-moue", "1e6", "no bound on the true epsilon is known"),
+    ):
+        code, _, err = here(
+            "train", "binary", *common, "--mechanism", mechanism, "--epsilon", epsilon, "--out", tmp_path / "x"
+        )
+        assert (code, message in err) == (2, True)
     assert here("train", "binary", *common, "--mechanism", "x", "--out", tmp_path / "x")[0] == 2
 
 

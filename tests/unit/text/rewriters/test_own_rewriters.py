@@ -282,7 +282,7 @@ def test_an_epsilon_that_is_infinite_at_first_is_looked_for_below(here):
 def test_the_least_epsilon_is_named(here):
     code, _, err = here("Floor", "--true-epsilon", 100)
     assert code == 2
-    assert "needs at least epsilon 119 for two texts that differ in at most 12 words" in err
+    assert "needs at least epsilon 118.9 for two texts that differ in at most 12 words" in err
 
 
 def test_the_search_tells_how_far_it_is_and_what_is_wrong(here, monkeypatch):

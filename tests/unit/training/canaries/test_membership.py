@@ -51,11 +51,34 @@ def test_the_command_attacks_a_trained_model(here, learnt, tmp_path):
     for name, said in (("in.jsonl", members), ("out.jsonl", others)):
         write_corpus(said, tmp_path / name)
     code, out, _ = here(
-        "attack", "--model", place, "--corpus", tmp_path / "in.jsonl", "--others", tmp_path / "out.jsonl", "--json"
+        *(attack := ("attack", "--model", place, "--corpus", tmp_path / "in.jsonl")),
+        *(others := ("--others", tmp_path / "out.jsonl", "--json")),
+        "--at-random",
     )
     (found,) = json.loads(out)["attacks"]
     assert (code, found["attack"], found["trials"], found["refuted"]) == (0, "membership", 40, False)
     assert found["epsilon"]["at_least"] > 0
+    (found,) = json.loads(here(*attack, *others)[1])["attacks"]
+    assert (found["success"]["lower"] > 0.5, found["epsilon"]["at_least"]) == (True, 0)
+    code, _, err = here(*attack, "--at-random")
+    assert (code, "--at-random is for the texts of --others" in err) == (2, True)
+
+
+class Topical(TrainedSubject):
+    """A model that remembers nothing, and finds some texts likelier than others, as any model does."""
+
+    def scores(self, groups):
+        return np.array([float(group[0].text == "common words") for group in groups])
+
+
+def test_texts_of_another_kind_refute_no_guarantee():
+    held = {"epsilon": {"upper": 1.0}, "delta": 1e-5}
+    subject = Topical(None, "lm", {"privacy": "user", "guarantee": held})
+    members, others = [[Utterance("common words")]] * 100, [[Utterance("rare words")]] * 100
+    assert membership(subject, members, others).refuted  # as it would be if chance had divided them
+    found = membership(subject, members, others, at_random=False)
+    assert (found.success, found.lower, found.allowed, found.refuted) == (1.0, 0.0, None, False)
+    assert "nothing is shown about epsilon" in found.notes[0]
 
 
 def test_scores_that_know_nothing_show_nothing():

@@ -15,7 +15,16 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dpassay.errors import InputError
 from dpassay.text.models.autoencoder import APART, Autoencoder, Shape
-from dpassay.text.models.folder import About, Arrays, read_folder, weights_of, with_weights, write_folder
+from dpassay.text.models.folder import (
+    NEW_WEIGHTS,
+    About,
+    Arrays,
+    emptied,
+    read_folder,
+    weights_of,
+    with_weights,
+    write_folder,
+)
 from dpassay.text.models.training import EpochPlan, Learner, Progress, TrainingRecipe, interruptible, usable
 from dpassay.text.models.words import LONGEST, ModelVocabulary
 
@@ -144,6 +153,7 @@ def train(
     asked = _asked(words, len(texts), plan, {"latent": latent, "hidden": hidden, "embedding": embedding, "clip": clip})
     said = json.dumps([list(texts), list(held_out), list(labels) if recipe.told else []])
     asked = asked.model_copy(update={"corpus": hashlib.sha256(said.encode()).hexdigest()})
+    resume = resume and not emptied(place)
     about, arrays, finished = _begun(place, asked) if resume else _fresh(place, asked, plan.seed)
     if about.steps < plan.steps:
         learner = Learner(_network(about, arrays, place, device), words, texts, held_out, plan, labels)
@@ -155,7 +165,8 @@ def train(
                     f"{place} cannot be continued: {missing} is missing; train into another folder"
                 ) from None
         _run_training(learner, about, place, progress)
-    elif about.steps > plan.steps or any(":" in name for name in arrays):  # to fewer steps: what is left is dropped
+    elif about.steps > plan.steps or any(":" in name for name in arrays) or (place / NEW_WEIGHTS).exists():
+        # To fewer steps, or interrupted while it was saved: what is left is dropped.
         write_folder(place, about, {name: array for name, array in arrays.items() if ":" not in name})
     return load(place, device)
 

@@ -45,7 +45,7 @@ CLAIMS: dict[str, str] = {
     "symmetric": "binary-symmetric",
 }
 STRENGTHS = {"ome": "L", "latent-moue": "a", "latent-uer": "a"}  # what the claims call λ of OME, α of LATENT
-LARGEST = 1e6  # epsilon and lambda: nothing is left of the noise of a bit
+LEAST, LARGEST = 1e-6, 1e6  # epsilon and lambda: beyond, nothing is left of a bit, or of its noise
 PROOFS = (Theorem.RANDOMIZED_RESPONSE.page,)
 
 Floats = NDArray[np.float64]
@@ -95,8 +95,8 @@ class BinaryText(EncodedText):
         for name, what in (("strength", "lambda"), ("factor", "the factor")):
             object.__setattr__(self, name, middle(check_positive(getattr(self, name), what)))
         for name, value in (("epsilon", self.epsilon), ("lambda", self.strength)):
-            if value > LARGEST:
-                raise InputError(f"{name} must be at most {LARGEST:,.0f}, got {value:g}")
+            if not LEAST <= value <= LARGEST:
+                raise InputError(f"{name} must be a number from {LEAST:g} to {LARGEST:,.0f}, got {value:g}")
         _, *coding = self.claim.mechanism.stages
         encode = Encode(self.dim, lambda texts: self.factor * self.encoder.encode(texts))
         object.__setattr__(self, "pipeline", Pipeline((encode, *coding), self.dim))
@@ -131,7 +131,15 @@ class BinaryText(EncodedText):
 @lru_cache(maxsize=64)
 def _judged(name: str, parameters: tuple[tuple[str, Any], ...]) -> tuple[bool, float]:
     """Whether a claim holds with these parameters, and the true ε, rounded up."""
-    word, true, _ = quick_check(REGISTRY[name](**dict(parameters)))
+    given = dict(parameters)
+    try:
+        word, true, _ = quick_check(REGISTRY[name](**given))
+    except InputError:
+        raise
+    except (ArithmeticError, LookupError, ValueError):
+        word, true = "open", None
+    if true is None or (word == "open" and math.isinf(true.upper)):
+        raise InputError(f"no bound on the true epsilon is known at epsilon {given['epsilon']}: choose a smaller one")
     return word == "proven", true.upper
 
 

@@ -45,6 +45,7 @@ SHARES = (0.8, 0.2)  # of the utterances: for training, and for measuring
 BEYOND = 1e9  # a radius that nothing is clipped to: a sigmoid bounds these vectors
 BATCH, LEARNING_RATE = 32, 5e-3
 PRACTICE = 5  # steps of the discriminator per step of the rest: what a weak discriminator misses is not hidden
+LEAST, LARGEST = 1e-6, 1e6  # an epsilon that is fixed
 START = 1.0  # starting value of a learnt ε
 LEARNT = "epsilon was learned from the training texts, and a number that depends on them is no guarantee"
 NEVER_NEGATIVE = "the noise is never negative, so an output below a text's vector rules that text out"
@@ -213,6 +214,8 @@ def train(
     """
     plan = EpochPlan(steps, BATCH, LEARNING_RATE, seed)
     fixed = None if epsilon is None else middle(check_positive(epsilon, "epsilon"))
+    if fixed is not None and not LEAST <= fixed <= LARGEST:  # beyond, single precision has no such noise
+        raise InputError(f"epsilon must be a number from {LEAST:g} to {LARGEST:,.0f}, got {fixed:g}")
     if not 0 <= adversary < math.inf:
         raise InputError(f"the weight of the adversary must be 0 (none) or a positive number, got {adversary:g}")
     for name, size in (("dim", dim), ("hidden", hidden), ("embedding", embedding)):
