@@ -130,7 +130,7 @@ class Probing:
         kinds = [leaf for leaf in found if isinstance(leaf, float) and not math.isfinite(leaf)]
         what = "NaN" if any(map(math.isnan, kinds)) else "an infinity"
         where = "" if len(found) == 1 else f" in {len(kinds):,} coordinate{'s' * (len(kinds) > 1)}"
-        finding = Finding("not-finite", None, f"{one.what} comes out as {what}{where}")
+        finding = Finding("not-finite", None, f"{one.what} produces {what}{where}")
         return Seen(one, finding, lambda output: _not_finite(leaves(output)) > usual)
 
     def _unbounded(self, one: HostileInput, first: RecordedRun) -> Seen | None:

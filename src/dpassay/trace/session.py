@@ -44,7 +44,7 @@ def trace(
 
     >>> result = trace(lambda x, rng: x + rng.laplace(scale=1), [0.0, 1.0], epsilon=1)
     >>> result.verdict.word, [warning.message for warning in result.warnings][:2]
-    ('open', ['NaN comes out as NaN', 'an infinity comes out as an infinity'])
+    ('open', ['NaN produces NaN', 'an infinity produces an infinity'])
     >>> trace(lambda x, rng: x + rng.laplace(scale=1), [0.0, 1.0], epsilon=1, neighbours="any").verdict.word
     'refuted'
     """

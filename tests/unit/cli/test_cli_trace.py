@@ -78,7 +78,7 @@ def test_a_trace_is_kept_shown_and_verified(tmp_path: Path) -> None:
     arguments = ["trace", *subject, *PAIR, "--epsilon", "1", "--save", str(file), "--html", str(page)]
     run = CliRunner().invoke(app, arguments)
     assert run.exit_code == 1
-    assert "warning: NaN in the input comes out as NaN" in run.stdout
+    assert "warning: NaN in the input produces NaN" in run.stdout
     assert "rng.laplace(scale=2.0)" in page.read_text()
     again = CliRunner().invoke(app, ["verify", str(file), *subject, "--fresh-seed", "1"])
     assert again.exit_code == 0

@@ -93,9 +93,9 @@ def test_right_code_passes_and_hostile_inputs_warn() -> None:
         warnings.simplefilter("error")
         assert assert_trace(right, pairs=PAIRS, epsilon=1).verdict.open
         assert assert_trace(lets_nan_through, pairs=PAIRS, epsilon=1, hostile=False).verdict.open
-    with pytest.warns(AuditWarning, match="lets_nan_through: NaN in the input comes out as NaN in 1 coordinate"):
+    with pytest.warns(AuditWarning, match="lets_nan_through: NaN in the input produces NaN in 1 coordinate"):
         assert_trace(lets_nan_through, pairs=PAIRS, epsilon=1)
-    with pytest.raises(NotPrivate, match="NaN in the input comes out as NaN in 1 coordinate"):
+    with pytest.raises(NotPrivate, match="NaN in the input produces NaN in 1 coordinate"):
         assert_trace(lets_nan_through, pairs=PAIRS, epsilon=1, neighbours="any")
 
 

@@ -86,11 +86,11 @@ def test_code_that_bounds_or_refuses_them_is_left_alone(subject: Any, neighbours
 def test_nan_is_a_warning_and_refutes_where_any_input_is_meant() -> None:
     warned = trace(spreads_nan, [X, Y], epsilon=1)
     assert warned.verdict.open
-    assert "NaN in the input comes out as NaN in 3 coordinates" in [one.message for one in warned.warnings]
+    assert "NaN in the input produces NaN in 3 coordinates" in [one.message for one in warned.warnings]
     refuted = trace(spreads_nan, [X, Y], epsilon=1, neighbours="any")
     assert refuted.verdict.refuted
     assert refuted.rules[0] == "not-finite"
-    assert "NaN in the input comes out as NaN in 3 coordinates" in refuted.verdict.reason
+    assert "NaN in the input produces NaN in 3 coordinates" in refuted.verdict.reason
     assert refuted.verdict.alpha == WHOLE_ALPHA
     assert refuted.count is not None
     assert refuted.count.alpha <= SHARE
