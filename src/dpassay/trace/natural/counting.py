@@ -6,21 +6,27 @@ An event is chosen on some runs and counted in others, so that its counts are bi
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from functools import lru_cache
+from statistics import NormalDist
 from typing import Any
 
 from dpassay.core.functions.beta import betaincinv
 from dpassay.trace.natural.budget import TimeBudget
+from dpassay.trace.natural.columns import Outputs
 from dpassay.trace.natural.events import CountedEvent, candidates
 from dpassay.trace.natural.projections import Centres
 from dpassay.trace.natural.runs import Natural
-from dpassay.trace.natural.whole import WholeReading
 from dpassay.values import dataclass
 
 PILOT, FEW, MOST_COUNTED = 200, 12, 200_000
 LOOKS = 3  # times an event is chosen and counted; each look has its part of α
+MOST_KEPT = 20_000  # outputs of each input, to choose an event on
+USUAL = 0.32  # α of a standard error in both rates
 CAREFUL = 0.005  # events are chosen by what they would show at this level: many are tried, and some do well by chance
 _ROOM = 1.3  # times the runs that would be enough if the rates were as in the pilot
 _PILOTS, _COUNTED = 0.3, 0.8  # of the time that is left: at most for runs to choose an event on, and for counting it
+_MORE = 0.05  # of the time that is left: for some more runs than decide, which show how far off the claim is
 _CHOICE = 0.2  # of the time that is left: at most for the choice itself
 
 
@@ -102,19 +108,18 @@ class Counting:
         self.natural.until = self.budget.ends
         self.made = 0  # runs of each input
         self.seconds, self.measured = 0.0, 0  # of a run, and of how many it was measured
-        self.outputs: tuple[list[WholeReading], list[WholeReading]] = ([], [])
+        self.outputs = Outputs([]), Outputs([])
         self.choosing = 0.0  # seconds for an output of each input, to choose an event
 
-    def more(self, runs: int) -> tuple[list[WholeReading], list[WholeReading]] | None:
+    def more(self, runs: int) -> tuple[Outputs, Outputs] | None:
         """Further runs of both inputs; None if there is no time for all of them."""
-        start, found = self.budget.spent, list[list[WholeReading]]()
-        for at, x in enumerate(self.pair):
-            keys = [(self.seed, 1 + at, self.made + k) for k in range(runs)]
-            found.append(self.natural.counted(x, keys, self.apart))
+        start = self.budget.spent
+        keys = [[(self.seed, 1 + at, self.made + k) for k in range(runs)] for at in (0, 1)]
+        first, second = map(Outputs, self.natural.counted(self.pair, keys, self.apart))
         self.made += runs
         if runs >= self.measured:  # starting a process takes a while, so the largest number of runs tells most
             self.seconds, self.measured = (self.budget.spent - start) / max(1, 2 * runs), runs
-        return (found[0], found[1]) if min(map(len, found)) == runs else None
+        return (first, second) if len(first) == len(second) == runs else None
 
     def decide(self) -> Count | None:
         """The count that shows most: one above the claim if there is one, otherwise the last."""
@@ -125,8 +130,7 @@ class Counting:
             pilot = self.more(size) if self.budget.left > 0 else None
             if pilot is None:
                 return best
-            for kept, new in zip(self.outputs, pilot, strict=True):
-                kept += new
+            self._keep(pilot)
             chosen = self._chosen()
             if chosen is None:
                 size *= 5
@@ -135,12 +139,12 @@ class Counting:
             alpha = self.alpha / LOOKS
             runs = self._enough(event, first, alpha, last=look == LOOKS - 1)
             if not runs:
-                size = min(5 * size, 20_000)
+                size = min(5 * size, MOST_KEPT)
                 continue
             counted = self.more(runs)
             if counted is None:
                 return best
-            hits = [sum(map(event.test, one)) for one in counted]
+            hits = [event.hits(one) for one in counted]
             count = Count(
                 event.said,
                 (hits[first], hits[1 - first]),
@@ -155,10 +159,16 @@ class Counting:
             best = count if best is None or count.epsilon > best.epsilon else best
             if best.epsilon > self.epsilon:
                 return best
-            for kept, new in zip(self.outputs, counted, strict=True):
-                kept += new[: 20_000 - len(kept)]
-            size = min(5 * size, 20_000)
+            self._keep(counted)
+            size = min(5 * size, MOST_KEPT)
         return best
+
+    def _keep(self, new: tuple[Outputs, Outputs]) -> None:
+        """Keep outputs to choose events on."""
+        first, second = (
+            Outputs([*own, *more.readings[: MOST_KEPT - len(own)]]) for own, more in zip(self.outputs, new, strict=True)
+        )
+        self.outputs = first, second
 
     def _first(self) -> int:
         """How many runs to choose an event on at first: fewer if a run takes long."""
@@ -179,7 +189,7 @@ class Counting:
 
         After the first choice, of as many runs as leave most of the time to count the event.
         """
-        start, best, most = self.budget.spent, None, (0.0, 0.0)
+        start, best, most = self.budget.spent, None, (-math.inf, 0.0, 0.0)
         size = len(self.outputs[0])
         if self.choosing:
             size = min(size, max(PILOT, int(_CHOICE * self.budget.left / self.choosing)))
@@ -187,18 +197,26 @@ class Counting:
         for event in candidates(*latest, self.calls * self.delta, self.centres):
             if self.budget.left < 0:
                 break
-            hits = [sum(map(event.test, one)) for one in latest]
-            runs = len(latest[0]), len(latest[1])
+            hits = [event.hits(one) for one in latest]
             for first in (0, 1):
-                both = (hits[first], hits[1 - first]), (runs[first], runs[1 - first])
-                score = self._shown(*both, CAREFUL), self._shown(*both, 0.3)
+                score = self._score((hits[first], hits[1 - first]), size)
                 if score > most:
                     best, most = (event, first), score
         self.choosing = (self.budget.spent - start) / max(1, size)
         return best
 
-    def _shown(self, hits: tuple[int, int], runs: tuple[int, int], alpha: float) -> float:
-        return shown(hits, runs, self.calls * self.delta, alpha) / self.calls
+    def _score(self, hits: tuple[int, int], runs: int) -> tuple[float, float, float]:
+        """The fewer runs an event needs to decide, the better; where none decide, the more it shows.
+
+        Many events are tried, and some do well by chance: so the rates are taken to be a standard error worse.
+        """
+        needed = self._deciding(*planned_rates(hits, runs, USUAL), self.alpha / LOOKS)
+        return -needed, self._planned(hits, runs, CAREFUL), self._planned(hits, runs, USUAL)
+
+    def _planned(self, hits: tuple[int, int], runs: int, alpha: float) -> float:
+        p, q = planned_rates(hits, runs, alpha)
+        above = p - self.calls * self.delta
+        return math.log(above / q) / self.calls if above > q > 0 else 0.0
 
     def _enough(self, event: CountedEvent, first: int, alpha: float, last: bool) -> int:
         """How many runs to count the event in; 0 if the event should be chosen on more runs first.
@@ -206,28 +224,58 @@ class Counting:
         The event was chosen because it did well, so its rates are taken to be a standard error worse, where there is
         time for that.
         """
-        rates = [sum(map(event.test, one)) / len(one) for one in self.outputs]
-        p, q = rates[first], rates[1 - first]
-        errors = [math.sqrt(rate * (1 - rate) / len(self.outputs[0])) for rate in (p, q)]
+        hits, runs = [event.hits(one) for one in self.outputs], len(self.outputs[0])
+        both = hits[first], hits[1 - first]
         time_for = self._affordable(_COUNTED)
-        careful = _ROOM * self._deciding(p - errors[0], q + errors[1], alpha)
-        hopeful = _ROOM * self._deciding(p, q, alpha)
+        careful = _ROOM * self._deciding(*planned_rates(both, runs, USUAL), alpha)
+        hopeful = _ROOM * self._deciding(both[0] / runs, both[1] / runs, alpha)
         if careful <= time_for * (2 if self.measured <= FEW else 1):  # of few, most of the time is that of the process
-            return int(careful)
+            return int(max(careful, min(PILOT, self._affordable(_MORE))))
         if last or not self._affordable(_COUNTED / 4):
             return max(1, time_for)
         return int(hopeful) if hopeful <= time_for / 2 else 0
 
     def _deciding(self, p: float, q: float, alpha: float) -> float:
-        """How many runs decide if an event has these rates; ∞ if none do, within the limit."""
-        runs = FEW
-        while runs < MOST_COUNTED:
-            hits = (int(p * runs), math.ceil(q * runs))
-            if self._shown(hits, (runs, runs), alpha) > self.epsilon:
-                return runs
-            runs = int(runs * 1.25)
-        return math.inf
+        """About how many runs decide if an event has these rates; ∞ if none do, within the limit."""
+
+        def decides(runs: int) -> bool:
+            return self._planned((int(p * runs), math.ceil(q * runs)), runs, alpha) > self.epsilon
+
+        if not decides(MOST_COUNTED):
+            return math.inf
+        return bisect_left(range(MOST_COUNTED), True, lo=FEW, key=decides)
 
     def _affordable(self, share: float) -> int:
         """How many runs of each input there is time for in a share of what is left."""
         return int(min(max(0.0, share * self.budget.left) / max(2 * self.seconds, 1e-7), MOST_COUNTED))
+
+
+def planned_rates(hits: tuple[int, int], runs: int, alpha: float) -> tuple[float, float]:
+    """About the bounds that `shown` computes: at least the first rate, at most the second, with α/2 each.
+
+    >>> [round(rate, 2) for rate in planned_rates((160, 20), 200, 1e-3)]
+    [0.69, 0.19]
+    """
+    low = 0.0 if hits[0] < 1 else 1 - _upper(runs - hits[0], runs, alpha / 2)
+    return low, _upper(hits[1], runs, alpha / 2)
+
+
+def _upper(hits: int, runs: int, alpha: float) -> float:
+    """About the rate at which so few hits have probability α: the beta quantile by DLMF's 8.17(vi), A&S 26.5.22."""
+    a, b = hits + 1, runs - hits
+    if b < 1:
+        return 1.0
+    if hits == 0:
+        return -float(math.expm1(math.log(alpha) / runs))
+    if b == 1:
+        return math.pow(1 - alpha, 1 / runs)
+    y = -_quantile(alpha)
+    r, s = 1 / (2 * a - 1), 1 / (2 * b - 1)
+    h, more = 2 / (r + s), (y * y - 3) / 6
+    w = -y * math.sqrt(max(h + more, 0.0)) / h - (s - r) * (more + 5 / 6 - 2 / (3 * h))
+    return a / (a + b * math.exp(2 * w))
+
+
+@lru_cache(maxsize=64)
+def _quantile(share: float) -> float:
+    return NormalDist().inv_cdf(share)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -11,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.trace.natural.projections import Array, Centres, OutputColumn, likelihood_ratio, projections
+from dpassay.trace.natural.columns import Array, OutputColumn, Outputs, part
+from dpassay.trace.natural.projections import Centres, likelihood_ratio, projections
 from dpassay.trace.natural.whole import WholeReading, numbers_in
 from dpassay.values import dataclass
 
@@ -26,42 +26,51 @@ _FEATURES: dict[str, Callable[[Any], Any]] = {
 
 @dataclass(frozen=True)
 class CountedEvent:
-    """Something that an output does or does not do: in words, and as a test."""
+    """Something that an output does or does not do: in words, and which of some outputs do it."""
 
     said: str
-    test: Callable[[WholeReading], bool]
+    tests: Callable[[Outputs], Array]
     path: str = ""  # of the part that has a value
     value: Any = None
 
+    def hits(self, outputs: Outputs) -> int:
+        """In how many outputs it happens."""
+        return int(np.count_nonzero(self.tests(outputs)))
+
+
+def _each(test: Callable[..., bool], *given: Any) -> Callable[[Outputs], Array]:
+    """A test of one output, for many."""
+    return lambda outputs: outputs.where(partial(test, *given))
+
 
 def candidates(
-    first: Sequence[WholeReading], second: Sequence[WholeReading], delta: float = 0.0, centres: Centres | None = None
+    first: Outputs, second: Outputs, delta: float = 0.0, centres: Centres | None = None
 ) -> Iterator[CountedEvent]:
     """Events whose frequencies differ in these outputs of two inputs, the simplest first.
 
     >>> from dpassay.trace.natural.whole import read
-    >>> print(next(candidates([read([1, 2])] * 9, [read([1, 3])] * 9)).said)
+    >>> print(next(candidates(Outputs([read([1, 2])] * 9), Outputs([read([1, 3])] * 9))).said)
     output[1] is 2
     """
     yield from _shapes(first, second)
     for (paths, kinds), _ in Counter((one.paths, one.kinds) for one in (*first, *second)).most_common(MOST_FORMS):
-        both = [[one for one in side if one.paths == paths and one.kinds == kinds] for side in (first, second)]
-        if all(both):
+        both = [Outputs([one for one in side if one.paths == paths and one.kinds == kinds]) for side in (first, second)]
+        if all(map(len, both)):
             yield from _of_one_form(paths, both, delta, centres)
 
 
 def _of_one_form(
-    paths: Sequence[str], both: Sequence[Sequence[WholeReading]], delta: float, centres: Centres | None
+    paths: Sequence[str], both: Sequence[Outputs], delta: float, centres: Centres | None
 ) -> Iterator[CountedEvent]:
     yield from _texts(paths, both)
     columns = [
-        OutputColumn(path, partial(_number, at, path))
+        OutputColumn(path, partial(_numbers, at, path))
         for at, path in enumerate(paths)
         if all(isinstance(side[0].values[at], float) for side in both)
     ]
     columns = [*columns, *_numbers_in_texts(paths, both)][:MOST_COLUMNS]
     if columns:
-        tables = [np.array([[column.of(one) for column in columns] for one in side], dtype=float) for side in both]
+        tables = [np.stack([column.of(side) for column in columns], axis=1) for side in both]
         yield from _values(columns, tables)
         yield from _thresholds(columns, tables, delta)
     yield from _wholes(both)
@@ -69,15 +78,11 @@ def _of_one_form(
         yield from _together(columns, tables, delta, centres)
 
 
-def _float(value: Any) -> float:
-    return value if isinstance(value, float) else math.nan
+def _numbers(at: int, path: str, outputs: Outputs) -> Array:
+    return outputs.numbers(at, path)
 
 
-def _number(at: int, path: str, one: WholeReading) -> float:
-    return _float(_at(one, at, path))
-
-
-def _shapes(first: Sequence[WholeReading], second: Sequence[WholeReading]) -> Iterator[CountedEvent]:
+def _shapes(first: Outputs, second: Outputs) -> Iterator[CountedEvent]:
     """Which parts there are: keys, lengths, types, exceptions."""
     sides = [Counter((one.paths, one.kinds) for one in side) for side in (first, second)]
     if len(set(sides[0]) | set(sides[1])) < 2:
@@ -92,10 +97,10 @@ def _shapes(first: Sequence[WholeReading], second: Sequence[WholeReading]) -> It
     for path, kind in sorted(rates, key=lambda part: (-abs(rates[part][0] - rates[part][1]), part))[:MOST_VALUES]:
         if rates[path, kind] != (1.0, 1.0):
             said = f"it raises {kind}" if path == "exception" else f"there is {path}" + f" ({kind})" * bool(kind)
-            yield CountedEvent(said, partial(_has, path, kind), path)
+            yield CountedEvent(said, _each(_has, path, kind), path)
     for form, _ in (*sides[0].most_common(3), *sides[1].most_common(3)):
         said = ", ".join(f"{path} {kind}".strip() for path, kind in zip(*form, strict=True))
-        yield CountedEvent(f"the output has this form: {said}"[:200], partial(_has_form, form))
+        yield CountedEvent(f"the output has this form: {said}"[:200], _each(_has_form, form))
 
 
 def _has(path: str, kind: str, one: WholeReading) -> bool:
@@ -106,24 +111,24 @@ def _has_form(form: Any, one: WholeReading) -> bool:
     return bool((one.paths, one.kinds) == form)
 
 
-def _texts(paths: Sequence[str], both: Sequence[Sequence[WholeReading]]) -> Iterator[CountedEvent]:
+def _texts(paths: Sequence[str], both: Sequence[Outputs]) -> Iterator[CountedEvent]:
     """Texts that come out, and words in them."""
     sizes = [len(side) for side in both]
     for at, path in enumerate(paths):
         if not any(isinstance(side[0].values[at], str | bytes) for side in both):
             continue
         for value in _different([Counter(one.values[at] for one in side) for side in both], sizes):
-            yield CountedEvent(f"{path} is {_short(value)}", partial(_is, at, path, value), path, value)
+            yield CountedEvent(f"{path} is {_short(value)}", _each(_is, at, path, value), path, value)
         words = [Counter(word for one in side for word in set(str(one.values[at]).split())) for side in both]
         for word in _different(words, sizes):
-            yield CountedEvent(f"{path} has the word {_short(word)}", partial(_has_word, at, path, word))
+            yield CountedEvent(f"{path} has the word {_short(word)}", _each(_has_word, at, path, word))
         for said, of in _FEATURES.items():
             counts = [Counter(of(one.values[at]) for one in side) for side in both]
             for value in _different(counts, sizes):
-                yield CountedEvent(f"{said} {path} is {_short(value)}", partial(_has_feature, at, path, of, value))
+                yield CountedEvent(f"{said} {path} is {_short(value)}", _each(_has_feature, at, path, of, value))
 
 
-def _wholes(both: Sequence[Sequence[WholeReading]]) -> Iterator[CountedEvent]:
+def _wholes(both: Sequence[Outputs]) -> Iterator[CountedEvent]:
     """Whole outputs that come again and again: their parts may tell nothing one by one."""
     if len(both[0][0].values) < 2:
         return
@@ -134,14 +139,14 @@ def _wholes(both: Sequence[Sequence[WholeReading]]) -> Iterator[CountedEvent]:
     varying = [k for k, own in enumerate(first.values) if any(values[k] != own for one in counts for values in one)]
     for values in _different(counts, [len(side) for side in both]) if len(varying) > 1 else ():
         said = " and ".join(f"{first.paths[k]} is {_short(values[k])}" for k in varying)
-        yield CountedEvent(said[:200], partial(_is_whole, (first.paths, first.kinds, values)))
+        yield CountedEvent(said[:200], _each(_is_whole, (first.paths, first.kinds, values)))
 
 
 def _is_whole(form: Any, one: WholeReading) -> bool:
     return bool((one.paths, one.kinds, one.values) == form)
 
 
-def _numbers_in_texts(paths: Sequence[str], both: Sequence[Sequence[WholeReading]]) -> Iterator[OutputColumn]:
+def _numbers_in_texts(paths: Sequence[str], both: Sequence[Outputs]) -> Iterator[OutputColumn]:
     """Numbers that are written in a text, if it nearly always has as many."""
     for at, path in enumerate(paths):
         if not any(isinstance(side[0].values[at], str | bytes) for side in both):
@@ -150,28 +155,23 @@ def _numbers_in_texts(paths: Sequence[str], both: Sequence[Sequence[WholeReading
         ((many, times),) = counts.most_common(1)
         if times >= USUAL * counts.total():
             for k in range(many):
-                yield OutputColumn(f"number {k + 1} in {path}", partial(_number_in, at, path, k, many))
+                yield OutputColumn(f"number {k + 1} in {path}", partial(_written, at, path, k, many))
 
 
-def _number_in(at: int, path: str, k: int, many: int, one: WholeReading) -> float:
-    found = numbers_in(_at(one, at, path))
-    return found[k] if len(found) == many else math.nan
+def _written(at: int, path: str, k: int, many: int, outputs: Outputs) -> Array:
+    return outputs.written(at, path, k, many)
 
 
 def _has_feature(at: int, path: str, of: Callable[[Any], Any], value: Any, one: WholeReading) -> bool:
-    return bool(of(_at(one, at, path)) == value)
+    return bool(of(part(one, at, path)) == value)
 
 
 def _is(at: int, path: str, value: Any, one: WholeReading) -> bool:
-    return bool(_at(one, at, path) == value)
+    return bool(part(one, at, path) == value)
 
 
 def _has_word(at: int, path: str, word: str, one: WholeReading) -> bool:
-    return word in str(_at(one, at, path)).split()
-
-
-def _at(one: WholeReading, at: int, path: str) -> Any:
-    return one.values[at] if at < len(one.paths) and one.paths[at] == path else None
+    return word in str(part(one, at, path)).split()
 
 
 def _different(sides: Sequence[Counter[Any]], sizes: Sequence[int]) -> list[Any]:
@@ -200,12 +200,12 @@ def _values(columns: Sequence[OutputColumn], tables: Sequence[Array]) -> Iterato
         yield from _behind_decimals(column, [table[:, k] for table in tables])
 
 
-def _is_nan(column: OutputColumn, one: WholeReading) -> bool:
-    return math.isnan(column.of(one))
+def _is_nan(column: OutputColumn, outputs: Outputs) -> Array:
+    return np.isnan(column.of(outputs))
 
 
-def _equals(column: OutputColumn, value: float, one: WholeReading) -> bool:
-    return column.of(one) == value
+def _equals(column: OutputColumn, value: float, outputs: Outputs) -> Array:
+    return np.asarray(column.of(outputs) == value)
 
 
 def _hidden_bits(column: OutputColumn, sides: Sequence[Array]) -> Iterator[CountedEvent]:
@@ -214,12 +214,12 @@ def _hidden_bits(column: OutputColumn, sides: Sequence[Array]) -> Iterator[Count
     Rounding makes some last bits likelier too, also in right code, and never most of them.
     """
     for said, modulus in (("the last byte of", 256), ("the last hexadecimal digit of", 16)):
-        counts = [Counter(_last_byte(value) % modulus for value in side.tolist()) for side in sides]
+        counts = [Counter((_last_bytes(side) % modulus).tolist()) for side in sides]
         for value in _different(counts, [len(side) for side in sides])[:4]:
             if not any(count[value] > len(side) / 2 for count, side in zip(counts, sides, strict=True)):
                 continue
             yield CountedEvent(f"{said} {column.said} is {value}", partial(_has_bits, column, modulus, value))
-    odd = [float(np.mean([_last_byte(value) % 2 for value in side.tolist()])) for side in sides]
+    odd = [float(np.mean(_last_bytes(side) % 2)) for side in sides]
     if max(odd) > 0.9 and min(odd) < 0.1:
         yield CountedEvent(f"the last bit of {column.said} is 1", partial(_has_bits, column, 2, 1))
     if all((side == np.floor(side)).all() for side in sides if np.isfinite(side).all()):
@@ -239,23 +239,25 @@ def _behind_decimals(column: OutputColumn, sides: Sequence[Array]) -> Iterator[C
             yield CountedEvent(said, partial(_is_behind, column, places, middles[0], near))
 
 
-def _has_bits(column: OutputColumn, modulus: int, value: int, one: WholeReading) -> bool:
-    number = column.of(one)
-    return math.isfinite(number) and _last_byte(number) % modulus == value
+def _has_bits(column: OutputColumn, modulus: int, value: int, outputs: Outputs) -> Array:
+    numbers = column.of(outputs)
+    return np.asarray(np.isfinite(numbers) & (_last_bytes(numbers) % modulus == value))
 
 
-def _is_behind(column: OutputColumn, places: int, middle: float, near: float, one: WholeReading) -> bool:
-    number = column.of(one)
-    return math.isfinite(number) and abs(number - float(np.round(number, places)) - middle) < near
+def _is_behind(column: OutputColumn, places: int, middle: float, near: float, outputs: Outputs) -> Array:
+    numbers = column.of(outputs)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.isfinite(numbers) & (np.abs(numbers - np.round(numbers, places) - middle) < near))
 
 
-def _has_rest(column: OutputColumn, modulus: int, rest: int, one: WholeReading) -> bool:
-    number = column.of(one)
-    return math.isfinite(number) and number % modulus == rest
+def _has_rest(column: OutputColumn, modulus: int, rest: int, outputs: Outputs) -> Array:
+    numbers = column.of(outputs)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.isfinite(numbers) & (np.mod(numbers, modulus) == rest))
 
 
-def _last_byte(value: float) -> int:
-    return struct.pack("<d", value)[0]
+def _last_bytes(values: Array) -> Array:
+    return np.ascontiguousarray(values, dtype="<f8").view(np.uint8).reshape(-1, 8)[:, 0].astype(int)
 
 
 def _thresholds(columns: Sequence[OutputColumn], tables: Sequence[Array], delta: float) -> Iterator[CountedEvent]:
@@ -265,10 +267,10 @@ def _thresholds(columns: Sequence[OutputColumn], tables: Sequence[Array], delta:
             yield _beyond(column.said, limit, above, column.of)
 
 
-def _beyond(what: str, limit: float, above: bool, value: Callable[[WholeReading], float]) -> CountedEvent:
+def _beyond(what: str, limit: float, above: bool, value: Callable[[Outputs], Array]) -> CountedEvent:
     if above:
-        return CountedEvent(f"{what} is at least {limit:.6g}", lambda one: value(one) >= limit)
-    return CountedEvent(f"{what} is at most {limit:.6g}", lambda one: value(one) <= limit)
+        return CountedEvent(f"{what} is at least {limit:.6g}", lambda outputs: value(outputs) >= limit)
+    return CountedEvent(f"{what} is at most {limit:.6g}", lambda outputs: value(outputs) <= limit)
 
 
 def _best_limits(first: Array, second: Array, delta: float) -> list[tuple[float, bool]]:
@@ -334,9 +336,10 @@ def _steady(what: str, place: tuple[OutputColumn, OutputColumn, int], sides: Seq
             return
 
 
-def _is_near(place: tuple[OutputColumn, OutputColumn, int], middle: float, near: float, one: WholeReading) -> bool:
+def _is_near(place: tuple[OutputColumn, OutputColumn, int], middle: float, near: float, outputs: Outputs) -> Array:
     i, j, sign = place
-    return abs(i.of(one) + sign * j.of(one) - middle) <= near
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.abs(i.of(outputs) + sign * j.of(outputs) - middle) <= near)
 
 
 def _short(value: Any) -> str:

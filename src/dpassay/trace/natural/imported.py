@@ -16,7 +16,6 @@ import numpy as np
 
 from dpassay.trace.natural.bits import known_bits
 from dpassay.trace.natural.runs import Key, run_naturally
-from dpassay.trace.natural.whole import WholeReading
 from dpassay.trace.watch.tracer import Tracer
 
 
@@ -35,7 +34,7 @@ def draws_at_import(tracer: Tracer, x: Any, key: Key) -> bool:
         with known_bits(key, fresh.natural.held):
             return [run_naturally(fresh.call, x, key).data()]
 
-    found = [WholeReading(*parts) for parts in tracer.natural.elsewhere(again, again)]
+    found = tracer.natural.elsewhere(again, again)
     return len(found) == 2 and not found[0].same(found[1])
 
 

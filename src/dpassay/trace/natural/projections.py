@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpassay.trace.natural.whole import WholeReading
+from dpassay.trace.natural.columns import Array, OutputColumn, Outputs
 from dpassay.values import dataclass
 
 MOST_WRITTEN = 4  # weights that are written out
-Array = NDArray[Any]
-
-
-@dataclass(frozen=True)
-class OutputColumn:
-    """A number that every output has: its name, and how it is read off one."""
-
-    said: str
-    of: Callable[[WholeReading], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +34,10 @@ class Projection:
     def of_rows(self, rows: Array) -> Array:
         return np.asarray(np.clip(rows, self.low, self.high) @ self.weights)
 
-    def __call__(self, one: WholeReading) -> float:
-        row = np.array([column.of(one) for column in self.columns])
-        return float(self.of_rows(row)) if np.isfinite(row).all() else math.nan
+    def __call__(self, outputs: Outputs) -> Array:
+        rows = np.stack([column.of(outputs) for column in self.columns], axis=1)
+        finite = np.isfinite(rows).all(axis=1)
+        return np.where(finite, self.of_rows(np.where(finite[:, None], rows, 0.0)), np.nan)
 
     def __str__(self) -> str:
         used = [k for k, weight in enumerate(self.weights.tolist()) if weight]

@@ -16,8 +16,9 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ FORKS = hasattr(os, "fork")
 AT_ONCE, PATIENCE = 16, 1.0  # processes; seconds beyond the time for what is begun
 # What torch raises in a copy of a process that has used a GPU, or autograd where there is one.
 _NO_COPIES = ("fork-based multiprocessing", "in forked subprocess")
+_IMMUTABLE = {str, bytes, int, float, bool, type(None)}
 FREE = 128  # copies that are not charged for: a verdict may need as many, however large this process is
 
 
@@ -41,6 +43,8 @@ def own(x: Any) -> Any:
     """A copy of an input, which the code may change; the input itself where it cannot be copied."""
     if isinstance(x, str | bytes | int | float | bool | None):
         return x
+    if (type(x) is list or type(x) is tuple) and _IMMUTABLE.issuperset(map(type, x)):
+        return x[:]
     if hasattr(x, "detach") and hasattr(x, "clone"):
         return x.clone()
     try:
@@ -63,13 +67,29 @@ def finished(output: Any) -> Any:
     return list(output) if inspect.isgenerator(output) else output
 
 
-def run_naturally(call: Call, x: Any, key: Key) -> WholeReading:
-    """One run, with a generator of its own."""
-    rng = np.random.Generator(np.random.PCG64(list(key)))
+def run_naturally(call: Call, x: Any, key: Key, rng: np.random.Generator | None = None) -> WholeReading:
+    """One run, with a generator of its own, by default the one that the key says."""
+    rng = np.random.Generator(np.random.PCG64(list(key))) if rng is None else rng
     try:
         return read(finished(call(own(x), rng)))
     except (Exception, SystemExit) as error:
         return raised(error)
+
+
+def generators(key: Key, many: int) -> Iterator[np.random.Generator]:
+    """So many independent generators, one after the other: making one from a key takes longer than many a run.
+
+    >>> first, second = (rng.random() for rng in generators((0, 1), 2))
+    >>> first == second
+    False
+    """
+    bits = np.random.PCG64([*key, 1])  # not those from which everything else starts
+    words = bits.random_raw(4 * many).astype(">u8").tobytes()
+    for at in range(0, len(words), 32):
+        state, stream = (int.from_bytes(words[k : k + 16], "big") for k in (at, at + 16))
+        both: Any = {"state": state, "inc": stream | 1}
+        bits.state = {"bit_generator": "PCG64", "state": both, "has_uint32": 0, "uinteger": 0}
+        yield np.random.Generator(bits)
 
 
 class Natural:
@@ -96,22 +116,29 @@ class Natural:
         found.call, found.runs = lambda pair, rng: [own(finished(self.call(x, rng))) for x in pair], 0
         return found
 
-    def counted(self, x: Any, keys: Sequence[Key], apart: bool) -> list[WholeReading]:
-        """Independent runs of x: in a process each (`apart`), or in one, where no run changes what a later one does.
+    def counted(self, inputs: Sequence[Any], keys: Sequence[Sequence[Key]], apart: bool) -> list[list[WholeReading]]:
+        """Independent runs of each input, as many as it has keys, as far as the time goes.
 
-        Seeds that the code has fixed are as in a new process.
+        Each run has a process of its own (`apart`), or those of an input share one, where no run changes what a later
+        one does. Seeds that the code has fixed are as in a new process.
         """
-        if self.fixed and not apart:
-            found = [WholeReading(*parts) for parts in self.elsewhere(lambda: self._anew([(x, key) for key in keys]))]
-            self.runs += len(found)
-            return found
-        return self.readings(x, keys, apart=apart, each=False)
+        if apart:
+            return [self.readings(x, each, apart=True) for x, each in zip(inputs, keys, strict=True)]
+        if time.monotonic() > self.until:
+            return [[] for _ in inputs]
+        asked = [[(x, key) for key in each] for x, each in zip(inputs, keys, strict=True)]
+        work = [
+            (lambda one=one: self._anew(one)) if self.fixed else (lambda one=one: self._of(one, False)) for one in asked
+        ]
+        found = self._each_elsewhere(*work)
+        self.runs += sum(map(len, found))
+        return found
 
-    def readings(self, x: Any, keys: Sequence[Key], *, apart: bool = False, each: bool = True) -> list[WholeReading]:
+    def readings(self, x: Any, keys: Sequence[Key], *, apart: bool = False) -> list[WholeReading]:
         """The outputs of runs of x, one for each key, as far as the time goes.
 
         Runs share a process, or have one each (`apart`), in which seeds that the code has fixed are as in a new
-        process. Each has its own known bits; without `each` only the first.
+        process. Each has its own known bits.
         """
         found: list[WholeReading] = []
         if apart:
@@ -119,11 +146,9 @@ class Natural:
                 if time.monotonic() > self.until:
                     break
                 work = [lambda key=key: self._anew([(x, key)]) for key in keys[at : at + AT_ONCE]]
-                found += [WholeReading(*parts) for parts in self.elsewhere(*work)]
+                found += self.elsewhere(*work)
         elif time.monotonic() <= self.until:
-            found = [
-                WholeReading(*parts) for parts in self.elsewhere(lambda: self._of([(x, key) for key in keys], each))
-            ]
+            found = self.elsewhere(lambda: self._of([(x, key) for key in keys], True))
         self.runs += len(found)
         return found
 
@@ -136,7 +161,7 @@ class Natural:
         history = [(one, (*keys[0], 1 + k)) for k, one in enumerate([*pair, *pair])]
         work: list[Callable[[], list[Any]]] = [lambda one=one: self._of([one], True) for one in asked]  # type: ignore[misc]
         work.append(lambda: self._of([*history, *asked], True)[len(history) :])
-        found = [WholeReading(*parts) for parts in self.elsewhere(*work)]
+        found = self.elsewhere(*work)
         self.runs += 2 * len(asked) + len(history)
         first, later = found[: len(asked)], found[len(asked) :]
         if len(later) < len(asked):
@@ -153,7 +178,7 @@ class Natural:
             lambda one=one: self._of([(one, before), (y, key)], True)[1:]  # type: ignore[misc]
             for one in (x, x, y)
         ]
-        found = [WholeReading(*parts) for parts in self.elsewhere(*work)]
+        found = self.elsewhere(*work)
         self.runs += 2 * len(work)
         return len(found) == 3 and found[0].same(found[1]) and not found[0].same(found[2])
 
@@ -169,18 +194,23 @@ class Natural:
 
     def _of(self, asked: Sequence[tuple[Any, Key]], each: bool) -> list[Any]:
         found: list[Any] = []
-        with shared_states_kept(), nullcontext() if each else known_bits(asked[0][1], self.held, keep=False):
-            for x, key in asked:
+        own_bits = shared_states_kept(), nullcontext() if each else known_bits(asked[0][1], self.held, keep=False)
+        with own_bits[0], own_bits[1]:
+            several = repeat(None) if each else generators(asked[0][1], len(asked))
+            for (x, key), rng in zip(asked, several, strict=False):
                 if time.monotonic() > self.until:
                     break
                 with known_bits(key, self.held, keep=False) if each else nullcontext():
-                    found.append(run_naturally(self.call, x, key).data())
+                    found.append(run_naturally(self.call, x, key, rng).data())
         return found
 
-    def elsewhere(self, *work: Callable[[], list[Any]]) -> list[Any]:
-        """The results of pieces of work, each in a copy of this process; where there are no copies, in this one."""
+    def elsewhere(self, *work: Callable[[], list[Any]]) -> list[WholeReading]:
+        """The outputs of pieces of work, each in a copy of this process; where there are no copies, in this one."""
+        return [one for found in self._each_elsewhere(*work) for one in found]
+
+    def _each_elsewhere(self, *work: Callable[[], list[Any]]) -> list[list[WholeReading]]:
         if not FORKS:
-            return [result for one in work for result in one()]
+            return [[WholeReading(*parts) for parts in one()] for one in work]
         sys.stdout.flush()
         sys.stderr.flush()
         before = time.process_time()
@@ -188,14 +218,14 @@ class Natural:
         if self.copies < FREE:
             charge(copying=time.process_time() - before)
         self.copies += len(children)
-        found: list[Any] = []
+        found: list[list[WholeReading]] = []
         try:
             for _, pipe in children:
                 said = self._said(pipe)
                 worked, results = (0.0, []) if said is None else marshal.loads(said)
                 charge(elsewhere=worked)
                 _check_copied(results)
-                found += results
+                found.append([WholeReading(*parts) for parts in results])
         finally:
             for child, pipe in children:
                 os.close(pipe)

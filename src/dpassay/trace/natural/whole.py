@@ -85,11 +85,61 @@ def read(output: Any, plain: Any = None) -> WholeReading:
     >>> print(*read([1, "a", np.ma.masked_array([2.0], mask=[True])]).paths[:6])
     output output[0] output[1] output[2] output[2].data[0] output[2].mask[0]
     """
+    if plain is None and (found := _read_quickly(output)) is not None:
+        return found
     parts = list(_limited(_Reader(plain).parts(output, "output", 0)))
     return WholeReading(tuple(one[0] for one in parts), tuple(one[1] for one in parts), tuple(one[2] for one in parts))
 
 
 Part = tuple[str, str, Any]
+_SIMPLE = {float, int, bool, str, type(None)}  # that have no parts, nor attributes
+MOST_SIMPLE = 1_000  # in an output that is read quickly
+
+
+def _read_quickly(output: Any) -> WholeReading | None:
+    """What most code gives, a number, a text or a flat list, dict or array of these, as the reader below reads it."""
+    kind = type(output)
+    if kind in _SIMPLE:
+        return WholeReading(("output",), (kind.__name__,), (_simple(output),))
+    if kind is np.ndarray:
+        plain = output.dtype.kind == "f" and output.dtype.itemsize <= 8 and output.base is None
+        if not plain or output.size > MOST_SIMPLE or output.dtype.metadata:
+            return None
+        paths, kinds = _array_form(output.dtype, output.shape)
+        return WholeReading(paths, kinds, (None, *output.reshape(-1).tolist()))
+    if (kind is not list and kind is not tuple and kind is not dict) or len(output) > MOST_SIMPLE:
+        return None
+    if kind is dict:
+        values = output.values()
+        if not all(type(key) is str for key in output) or not _SIMPLE.issuperset(map(type, values)):
+            return None
+        kinds = ("dict", "NoneType", *(type(one).__name__ for one in values))
+        return WholeReading(_dict_form(tuple(output)), kinds, (float(len(output)), None, *map(_simple, values)))
+    if not _SIMPLE.issuperset(map(type, output)):
+        return None
+    kinds = (kind.__name__, *(type(one).__name__ for one in output))
+    return WholeReading(_list_form(len(output)), kinds, (float(len(output)), *map(_simple, output)))
+
+
+def _simple(value: Any) -> Any:
+    return value if type(value) is float or type(value) is str else _number(value)
+
+
+@lru_cache(maxsize=256)
+def _array_form(dtype: Any, shape: tuple[int, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The paths and kinds of a plain array."""
+    paths = ("output", *("output" + place for place in _places(shape)))
+    return paths, (f"ndarray {dtype} {shape}", *[""] * (len(paths) - 1))
+
+
+@lru_cache(maxsize=256)
+def _list_form(size: int) -> tuple[str, ...]:
+    return ("output", *(f"output[{at}]" for at in range(size)))
+
+
+@lru_cache(maxsize=256)
+def _dict_form(keys: tuple[str, ...]) -> tuple[str, ...]:
+    return ("output", "output.default_factory", *(f"output[{_key(key, 0)}]" for key in keys))
 
 
 def _limited(parts: Iterator[Part]) -> Iterator[Part]:

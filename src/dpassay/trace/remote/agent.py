@@ -21,7 +21,7 @@ from dpassay.trace.natural.bits import known_bits
 from dpassay.trace.natural.failing import place_of
 from dpassay.trace.natural.runs import Natural, finished
 from dpassay.trace.natural.whole import read
-from dpassay.trace.remote.wire import Receiver, Sender
+from dpassay.trace.remote.wire import Receiver, Sender, packed
 from dpassay.trace.watch.numbers import bare, plain
 from dpassay.trace.watch.record import RecordedRun
 from dpassay.trace.watch.sources import watch, watched_generator
@@ -83,9 +83,11 @@ def answer(subject: Any, natural: Natural, asked: tuple[Any, ...]) -> Any:
         return natural.remembers(*given)
     if what == "keeps":
         return natural.keeps_answers(*given)
-    x, keys, apart, each, calls = given
-    of = natural if calls == 1 else natural.twice
-    return [one.data() for one in (of.readings(x, keys) if each else of.counted(x, keys, apart))]
+    if what == "readings":
+        x, keys, apart = given
+        return packed(natural.readings(x, keys, apart=apart))
+    inputs, keys, apart, calls = given
+    return [packed(one) for one in (natural if calls == 1 else natural.twice).counted(inputs, keys, apart)]
 
 
 def main(path: str) -> None:

@@ -27,7 +27,7 @@ from dpassay.trace.natural.budget import charge
 from dpassay.trace.natural.failing import RunError, SubjectGone, WatchedTooLong
 from dpassay.trace.natural.runs import Key
 from dpassay.trace.natural.whole import WholeReading
-from dpassay.trace.remote.wire import Receiver, Sender
+from dpassay.trace.remote.wire import Receiver, Sender, unpacked
 from dpassay.trace.watch.record import Array, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
 
@@ -164,13 +164,16 @@ class _NaturalElsewhere:
         found.calls, found.runs = 2, 0
         return found
 
-    def readings(self, x: Any, keys: Sequence[Key], *, apart: bool = False, each: bool = True) -> list[WholeReading]:
-        found = self.tracer.answer("natural", x, list(keys), apart, each, self.calls, self._left)
+    def readings(self, x: Any, keys: Sequence[Key], *, apart: bool = False) -> list[WholeReading]:
+        found = unpacked(self.tracer.answer("readings", x, list(keys), apart, self._left))
         self.runs += len(found)
-        return [WholeReading(*parts) for parts in found]
+        return found
 
-    def counted(self, x: Any, keys: Sequence[Key], apart: bool) -> list[WholeReading]:
-        return self.readings(x, keys, apart=apart, each=False)
+    def counted(self, inputs: Sequence[Any], keys: Sequence[Sequence[Key]], apart: bool) -> list[list[WholeReading]]:
+        asked = list(inputs), [list(each) for each in keys], apart, self.calls
+        found = [unpacked(one) for one in self.tracer.answer("counted", *asked, self._left)]
+        self.runs += sum(map(len, found))
+        return found
 
     def remembers(self, pair: Sequence[Any], keys: Sequence[Key]) -> bool | None:
         found: bool | None = self.tracer.answer("remembers", tuple(pair), list(keys), self._left)

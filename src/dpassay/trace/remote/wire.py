@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import sys
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from typing import Any
@@ -14,9 +15,38 @@ from typing import Any
 import numpy as np
 
 from dpassay.errors import MechanismError
+from dpassay.trace.natural.whole import WholeReading
 
 _OURS = "dpassay.trace."
 _CODE = ("numpy", "math", "operator", "builtins")  # modules besides ours whose functions may be named
+
+
+def packed(readings: Sequence[WholeReading]) -> tuple[Any, ...]:
+    """Many outputs: their forms once, which has which, and of each form its parts as columns.
+
+    >>> some = [WholeReading(("output",), ("float",), (0.5 * k,)) for k in range(3)]
+    >>> unpacked(packed(some)) == some
+    True
+    """
+    forms: dict[Any, int] = {}
+    which = [forms.setdefault((one.paths, one.kinds), len(forms)) for one in readings]
+    rows: list[list[tuple[Any, ...]]] = [[] for _ in forms]
+    for form, one in zip(which, readings, strict=True):
+        rows[form].append(one.values)
+    columns = [[_column(column) for column in zip(*own, strict=True)] for own in rows]
+    return tuple(forms), np.array(which, dtype=np.int32), columns
+
+
+def _column(values: tuple[Any, ...]) -> Any:
+    return np.array(values) if all(type(one) is float for one in values) else list(values)
+
+
+def unpacked(given: tuple[Any, ...]) -> list[WholeReading]:
+    """The same outputs again."""
+    forms, which, columns = given
+    lists = [[one.tolist() if isinstance(one, np.ndarray) else one for one in own] for own in columns]
+    rows = [zip(*own, strict=True) for own in lists]
+    return [WholeReading(forms[form][0], forms[form][1], next(rows[form])) for form in which.tolist()]
 
 
 class Sender:
