@@ -24,7 +24,7 @@ Ltac roots :=                                   (* of squares: sqrt 1024 is 32 *
     let r := eval vm_compute in (Z.sqrt n) in rewrite (_ : sqrt (IZR n) = IZR r); [| by apply: sqrt_lem_1; lra]
   end.
 Ltac tie := apply: Req_le; roots; field; repeat split; try lra; try interval with (i_prec 90).
-Ltac number := sizes; first [ lra | interval with (i_prec 220) | by tie ].
+Ltac number := sizes; first [ lra | interval with (i_prec 220) | by tie | interval with (i_prec 1200) ].
 Ltac side := first [ count | number ].
 Ltac integrated := rewrite /threshold /gaussian_density; integral with (i_prec 120, i_degree 15, i_fuel 300).
 Ltac gaussian_number :=

@@ -4,7 +4,7 @@
     interval that begins at t shows more than delta, nothing does.
 
     Main theorems: [gaussian_upper], [gaussian_exact], [gaussian_proven] (with numbers: two integrals and a bound on the tail),
-    [gaussian_far] (inputs that are very far apart). *)
+    [gaussian_near] and [gaussian_far] (inputs that are very close together, or very far apart). *)
 
 From Coquelicot Require Import Coquelicot.
 From Dpassay Require Import Prelude Gaussian.
@@ -320,6 +320,21 @@ Proof.
     by apply: RInt_ge_0 => //; [exact: density_integrable | move=> z _; apply: Rlt_le; apply: density_gt0].
   have tailD := tail_bound DT TM.
   rewrite -cD -c0 /plus /=; nra.
+Qed.
+
+(** Inputs very close together, or a large eps: outputs beyond the threshold are so rare that no integral is needed. *)
+Theorem gaussian_near delta D B : 0 < D -> 0 <= eps -> D < threshold D ->
+  B <= (threshold D - D) * (threshold D - D) / (2 * sigma * sigma) ->
+  2 * sigma * sigma / (threshold D - D) * (/ (sigma * sqrt (2 * PI)) * exp (- B)) <= delta ->
+  gaussian_private sigma eps delta D.
+Proof.
+  move=> D0 e0 far le_B le; have s2 := two_s2; have c0 : 0 < / (sigma * sqrt (2 * PI)).
+    apply: Rinv_0_lt_compat; apply: Rmult_lt_0_compat => //; apply: sqrt_lt_R0; have := PI_RGT_0; lra.
+  apply: (@gaussian_proven delta D (threshold D) 0 0 delta) => //; rewrite ?RInt_point /zero /=; try lra.
+  apply: Rle_trans le; apply: Rmult_le_compat_l.
+    by apply: Rlt_le; apply: Rdiv_lt_0_compat; lra.
+  rewrite /gaussian_density; apply: Rmult_le_compat_l; first lra.
+  by apply: exp_le; rewrite /Rdiv Ropp_mult_distr_l_reverse; move: le_B; rewrite /Rdiv; lra.
 Qed.
 
 (** Inputs very far apart: nearly all outputs of D are closer than K to it, and 0 gives so few of them that no integral of

@@ -16,6 +16,9 @@ Definition amplified (q eps : R) : R := ln (1 + q * (exp eps - 1)).
 Lemma exp_amplified q eps : 0 <= q <= 1 -> exp (amplified q eps) = 1 + q * (exp eps - 1).
 Proof. by move=> q01; rewrite /amplified exp_ln //; have := exp_pos eps; nra. Qed.
 
+Lemma amplified_all eps : amplified 1 eps = eps.
+Proof. by rewrite /amplified (_ : 1 + 1 * (exp eps - 1) = exp eps) ?ln_exp; [|ring]. Qed.
+
 Lemma amplify_with q g delta a b : 0 <= q -> b <= g * a + delta ->
   (1 - q) * a + q * b <= (1 + q * (g - 1)) * a + q * delta.
 Proof. nra. Qed.

@@ -11,7 +11,7 @@ From Dpassay Require Import Certificate.
 Module gaussian.
 Theorem verdict : gaussian_private ((sqrt (2 * (ln 125000))) / (1 / 2)) (1 / 2) (1 / 100000) 1.
 Proof.
-  apply: (@gaussian_proven _ _ _ _ _ (4093 / 25) (3317 / 1000000000) (- 513 / 500000000) (39 / 15625000)); gaussian_number.
+  apply: (@gaussian_near _ _ _ _ _ (5743 / 500)); gaussian_number.
 Qed.
 End gaussian.
 

@@ -12,6 +12,6 @@ From Dpassay Require Import Certificate.
 Module uedp_released.
 Theorem verdict : ~ gaussian_private (10201 / 29592500) 3 (1 / 100000) (200000 / (sqrt 2)).
 Proof.
-  apply: (@gaussian_far _ _ _ _ _ (20683 / 5000000) 1000 (1 / 2)); gaussian_number.
+  apply: (@gaussian_far _ _ _ _ _ (20683 / 5000000) 1002 (1 / 2)); gaussian_number.
 Qed.
 End uedp_released.

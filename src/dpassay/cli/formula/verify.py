@@ -1,5 +1,6 @@
 """Re-check certificates, and repeat saved audits and traces."""
 
+import shlex
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -126,7 +127,7 @@ def _check_coq(kind: str, file: Path, coq: Path) -> None:
     """Whether Coq could check the file and read one of this name, which must not be the certificate itself."""
     if kind != "certificate":
         raise InputError("--coq is for certificates: an audit or a trace rests on samples, which Coq cannot check")
-    if coq.suffix != ".v" or not coq.stem.isidentifier():
+    if coq.suffix != ".v" or not (coq.stem.isascii() and coq.stem.isidentifier()):
         raise InputError(f"--coq {coq}: Coq takes file names of letters, digits and _ that end in .v, such as claim.v")
     if coq.resolve() == file.resolve():
         raise InputError(f"--coq {coq} is the certificate itself: give another file")
@@ -139,7 +140,7 @@ def _write_coq(file: Path, coq: Path) -> None:
     from dpassay.evidence.coq import coq_file
 
     write_whole(coq, coq_file(file))
-    note(f"{coq} written; to check it: coqc -Q proofs Dpassay {coq}")
+    note(f"{coq} written; to check it: coqc -Q proofs Dpassay {shlex.quote(str(coq))}")
 
 
 def _replayed_audit(file: Path, mechanism: Any, model: str | None, seed: int | None) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 from mpmath import mp
 
 from dpassay.evidence.coq.claim import Claim, Proof, verdict_theorem
-from dpassay.evidence.coq.terms import DIGITS, Stage, Term, Unsupported
+from dpassay.evidence.coq.terms import Stage, Term, Unsupported
 
 _CLOSEST = 1e-40  # a difference of costs, relative to them, that interval arithmetic decides
 
@@ -92,14 +92,13 @@ def binary(claim: Claim, stages: list[Stage]) -> Proof:
 def _limits(epsilon: Fraction, size: int, even: Any, odd: Any) -> tuple[str, str]:
     """What a bit may cost at even and odd positions: the same, if epsilon allows, or slightly more than each does."""
     whole, each = Term.of(epsilon).about, Term.of(epsilon / size)
-    with mp.workdps(DIGITS):
-        if max(even, odd) <= each.about * (1 + _CLOSEST):
-            return each.text, each.text
-        rest = whole - even * (size - size // 2) - odd * (size // 2)
-        if rest <= _CLOSEST * whole:
-            raise Unsupported("this claim is too close to call: the costs of its bits add up to nearly epsilon")
-        part = rest / (2 * size)
-        return Term.near(even + part, part).text, Term.near(odd + part, part).text
+    if max(even, odd) <= each.about * (1 + mp.mpf(_CLOSEST)):
+        return each.text, each.text
+    rest = whole - even * (size - size // 2) - odd * (size // 2)
+    if rest <= _CLOSEST * whole:
+        raise Unsupported("this claim is too close to call: the costs of its bits add up to nearly epsilon")
+    part = rest / (2 * size)
+    return Term.near(even + part, part).text, Term.near(odd + part, part).text
 
 
 def _by_parity(noise: Stage) -> tuple[Term, Term, Term]:
@@ -143,5 +142,4 @@ def _largest_cost(p: Term, q: Term) -> str:
 
 
 def _cost(p: Term, q: Term) -> Any:
-    with mp.workdps(DIGITS):
-        return mp.log(max(_ratios(p, q).values()))
+    return mp.log(max(_ratios(p, q).values()))

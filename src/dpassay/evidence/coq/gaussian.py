@@ -1,14 +1,16 @@
-"""Gaussian noise on one number at (epsilon, delta): two integrals, which Coq bounds."""
+"""Gaussian noise on one number at (epsilon, delta): at most two integrals, which Coq bounds."""
+
+from fractions import Fraction
 
 from mpmath import mp
 
 from dpassay.evidence.coq.claim import Claim, verdict_theorem
-from dpassay.evidence.coq.terms import DIGITS, Stage, Term, Unsupported
+from dpassay.evidence.coq.terms import Stage, Term, Unsupported
 
 _CLOSEST = 1e-22  # how much of the event's probability must be left to decide the claim
 _TAIL = 12  # standard deviations
 _FARTHEST = 40
-_RARE = 1_000  # e^-1000 is as good as 0 here, and no work for interval arithmetic
+_RARE = 1_000  # e^-1000 of what it is compared with is as good as 0, and no work for interval arithmetic
 _NORMS = (("l1",), ("l2",), ("linf",))  # the same for one answer
 
 
@@ -16,7 +18,7 @@ def gaussian(claim: Claim, stages: list[Stage]) -> list[str]:
     """The event: outputs beyond the point where the loss is epsilon, up to 12 standard deviations farther.
 
     To refute a claim, outputs more than 12 standard deviations before the farther input are left out. Inputs very far
-    apart need no integral but that of the noise itself.
+    apart need no integral but that of the noise itself, and outputs beyond the point that are rare enough need none.
     """
     if claim.dim != 1 or not claim.single_step or stages[0].words not in _NORMS:
         raise Unsupported(
@@ -31,24 +33,35 @@ def gaussian(claim: Claim, stages: list[Stage]) -> list[str]:
     if claim.refuted and distance.about > _FARTHEST * sigma.about:
         use = f"@gaussian_far _ _ _ _ _ {_far(claim, distance, sigma)}"
         return verdict_theorem(claim, says, f"apply: ({use}); gaussian_number.")
-    with mp.workdps(DIGITS):
-        start, end, shown = _numbers(claim, distance, sigma)
+    if not claim.refuted and (exponent := _beyond(claim, distance, sigma)):
+        return verdict_theorem(claim, says, f"apply: (@gaussian_near _ _ _ _ _ {exponent}); gaussian_number.")
+    start, end, shown = _numbers(claim, distance, sigma)
     use = f"@gaussian_refuted _ _ _ _ {start}" if claim.refuted else "@gaussian_proven _ _ _ _ _"
     return verdict_theorem(claim, says, f"apply: ({use} {end} {' '.join(shown)}); gaussian_number.")
 
 
+def _beyond(claim: Claim, distance: Term, sigma: Term) -> str:
+    """How rare outputs beyond the threshold are, as an exponent, if that alone proves the claim, without integrals."""
+    eps, delta = Term.of(claim.epsilon).about, Term.of(claim.delta).about
+    away = sigma.about * eps / distance.about - distance.about / (2 * sigma.about)  # in standard deviations
+    if away <= 1:
+        return ""
+    exponent = Term.of(Fraction(int(min(away**2 / 2, _RARE - mp.log(delta)) * 1000) - 1, 1000))
+    least = 2 / (away * mp.sqrt(2 * mp.pi)) * mp.exp(-exponent.about)
+    return exponent.text if least <= delta * (1 - mp.mpf(_CLOSEST)) else ""
+
+
 def _far(claim: Claim, distance: Term, sigma: Term) -> str:
     """How far outputs may be from the farther input, how rare they are for the other, and a probability in between."""
-    with mp.workdps(DIGITS):
-        width = sigma.about
-        near = Term.near(_TAIL * width, width)
-        exponent = min(_RARE, int((distance.about - near.about) ** 2 / (2 * width**2)) - 1)
-        shown = mp.ncdf(near.about, 0, width) - mp.ncdf(-near.about, 0, width)
-        peak = 1 / (width * mp.sqrt(2 * mp.pi))
-        least = mp.exp(Term.of(claim.epsilon).about - exponent) * 2 * near.about * peak + Term.of(claim.delta).about
-        if shown - least <= _CLOSEST:
-            raise Unsupported("this claim is too close to call for the integrals of Coq")
-        return f"{near.text} {exponent} {Term.near((shown + least) / 2, shown - least).text}"
+    width, eps = sigma.about, Term.of(claim.epsilon).about
+    near = Term.near(_TAIL * width, width)
+    exponent = int(min(_RARE + eps, (distance.about - near.about) ** 2 / (2 * width**2))) - 1
+    shown = mp.ncdf(near.about, 0, width) - mp.ncdf(-near.about, 0, width)
+    peak = 1 / (width * mp.sqrt(2 * mp.pi))
+    least = mp.exp(eps - exponent) * 2 * near.about * peak + Term.of(claim.delta).about
+    if shown - least <= _CLOSEST:
+        raise Unsupported("this claim is too close to call for the integrals of Coq")
+    return f"{near.text} {exponent} {Term.near((shown + least) / 2, shown - least).text}"
 
 
 def _numbers(claim: Claim, distance: Term, sigma: Term) -> tuple[str, str, list[str]]:

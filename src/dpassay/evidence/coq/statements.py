@@ -134,9 +134,10 @@ def _dropout(claim: Claim, stages: list[Stage]) -> list[str]:
     if mu.exact is None or claim.neighbours != "word" or claim.dim < 2:
         raise Unsupported("dropout can be written for Coq for neighbors that differ in one word, with a rational rate")
     kept = Term.of(1 - mu.exact).text
+    amplified = "rewrite amplified_all" if mu.exact == 0 else "rewrite /amplified"
     says = f"dropped_private (I := {claim.index}) {scale} {kept} {claim.eps} (@minmax ({claim.index}))"
     exact = "rewrite dropped_on_minmax; [| number | split; number | count]"
-    close = "rewrite /amplified; sizes; apply: Rlt_not_le; number." if claim.refuted else "rewrite /amplified; number."
+    close = f"{amplified}; sizes; apply: Rlt_not_le; number." if claim.refuted else f"{amplified}; number."
     return verdict_theorem(claim, says, f"{exact}.", close)
 
 

@@ -12,9 +12,10 @@ from mpmath import mp
 
 from dpassay.errors import InputError
 
-DIGITS = 60  # of the numbers that are compared or suggested here; Coq checks them
+DIGITS = 60  # to which a file is written; of the numbers that are compared or suggested here, which Coq checks
 _LARGEST_EXPONENT = 1_000
 _LARGEST_EXP = 700
+_LARGEST_BITS = 10_000
 
 
 class Unsupported(InputError):
@@ -23,7 +24,7 @@ class Unsupported(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A real number: as Coq writes it, exactly if it is rational, and to 60 digits."""
+    """A real number: as Coq writes it, exactly if it is rational, and as a float of the precision in use."""
 
     text: str
     exact: Fraction | None
@@ -37,10 +38,11 @@ class Term:
         '(- 1 / 20)'
         """
         value = Fraction(value)
+        if max(abs(value.numerator), value.denominator).bit_length() > _LARGEST_BITS:
+            raise Unsupported("a number of more than 3,000 digits cannot be written for Coq")
         sign, size = "- " if value < 0 else "", abs(value)
         text = f"{size.numerator}" if size.denominator == 1 else f"{size.numerator} / {size.denominator}"
-        with mp.workdps(DIGITS):
-            about = mp.mpf(value.numerator) / value.denominator
+        about = mp.mpf(value.numerator) / value.denominator
         return cls(text if text.isdigit() and not sign else f"({sign}{text})", value, about)
 
     @classmethod
@@ -103,8 +105,7 @@ class _Reader:
             case ast.Constant():
                 return Term.of(Fraction(ast.get_source_segment(self.source, node) or "0"))
             case ast.Name(id="_pi"):
-                with mp.workdps(DIGITS):
-                    return Term("PI", None, +mp.pi)
+                return Term("PI", None, +mp.pi)
             case ast.Name(id=name) if name[1:] in self.values:
                 return Term.of(self.values[name[1:]])
             case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -126,9 +127,8 @@ def _combined(op: ast.operator, a: Term, b: Term) -> Term:
     sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}.get(type(op))
     if sign is None:
         raise Unsupported("a formula for Coq has only + - * / ^")
-    with mp.workdps(DIGITS):
-        x, y = (a.about, b.about) if a.exact is None or b.exact is None else (a.exact, b.exact)
-        value = {"+": lambda: x + y, "-": lambda: x - y, "*": lambda: x * y, "/": lambda: x / y}[sign]()
+    x, y = (a.about, b.about) if a.exact is None or b.exact is None else (a.exact, b.exact)
+    value = {"+": lambda: x + y, "-": lambda: x - y, "*": lambda: x * y, "/": lambda: x / y}[sign]()
     if isinstance(value, Fraction):
         return Term.of(value)
     return Term(f"({a.text} {sign} {b.text})", None, value)
@@ -141,8 +141,7 @@ def _power(a: Term, b: Term) -> Term:
     if a.exact is not None:
         return Term.of(a.exact ** int(b.exact))
     power = f"{a.text} ^ {size}"
-    with mp.workdps(DIGITS):
-        return Term(f"({power})" if b.exact >= 0 else f"(/ {power})", None, a.about ** int(b.exact))
+    return Term(f"({power})" if b.exact >= 0 else f"(/ {power})", None, a.about ** int(b.exact))
 
 
 def _applied(function: str, a: Term) -> Term:
@@ -155,5 +154,6 @@ def _applied(function: str, a: Term) -> Term:
         raise Unsupported(f"the function {function} is not known in Coq")
     if {"exp": a.about > _LARGEST_EXP, "ln": a.about <= 0, "sqrt": a.about < 0}[function]:
         raise Unsupported(f"{function}({a.text}) is no number, or too large")
-    with mp.workdps(DIGITS):
-        return Term(f"({function} {a.text})", None, known[function](a.about))
+    if function == "exp" and a.exact is not None and a.exact < 0:  # so that Coq sees that e^-x e^x is 1
+        return Term(f"(/ (exp {Term.of(-a.exact).text}))", None, mp.exp(a.about))
+    return Term(f"({function} {a.text})", None, known[function](a.about))

@@ -8,9 +8,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from mpmath import mp
+
 from dpassay.evidence.coq.claim import Claim
 from dpassay.evidence.coq.statements import statement
-from dpassay.evidence.coq.terms import Unsupported, read_stages
+from dpassay.evidence.coq.terms import DIGITS, Unsupported, read_stages
 
 
 def coq_file(source: str | Path | dict[str, Any]) -> str:
@@ -57,7 +59,8 @@ def module_name(name: str) -> str:
 def _body(data: dict[str, Any]) -> str:
     if data.get("schema") != "dpassay/certificate/2":
         raise Unsupported("only certificates of pipelines can be written for Coq, not those about words")
-    return "\n".join(statement(_claim(data)))
+    with mp.workdps(DIGITS):
+        return "\n".join(statement(_claim(data)))
 
 
 def _heading(data: dict[str, Any]) -> str:

@@ -46,8 +46,10 @@ KINDS = {
     "rounded": Kind("query(l1, 2) | laplace(1) | round", 1.9, 2),  # 2
     "counts": Kind("counts(l1, 1.5) | laplace(1)", 1, 0.9),  # 1
     "counts, refuted": Kind("counts(l1, 2.5) | laplace(1)", 1.9, 2, {"dim": 3}),  # 2
+    "no dropout": Kind("dropout(0) | encode | minmax | laplace(10)", 0.4, 0.39, {"dim": 4, "neighbours": "word"}),
     "dropout": Kind("dropout(1/2) | encode | minmax | laplace(1)", 3.3, 3.4, {"dim": 4, "neighbours": "word"}),  # 3.325
     "two categories": Kind("category(2) | flip(exp(1)/(1 + exp(1)))", 1, 0.9),
+    "two categories, a negative exponent": Kind("category(2) | flip(1/(1 + exp(-1)))", 1, 0.9),
     "three categories": Kind("category(3) | flip(0.9)", 2.89, 2.9),  # ln 18 = 2.890...
     "a lie is likelier": Kind("category(3) | flip(0.1)", 1.6, 1.5),  # ln 4.5 = 1.504...
     "a lie is likelier, refuted": Kind("category(3) | flip(0.1)", 1.5, 1.51),
@@ -64,10 +66,12 @@ KINDS = {
     "small Bloom filter": Kind("bloom(3, 2) | flip(0.25)", 3.3, 3.29),  # 3 ln 3 = 3.295...
     "Bloom filter, refuted": Kind("bloom(8, 2) | flip(0.75)", 4.39, 4.4),
     "binary": Kind("encode | binary(1, 1) | flip(0.75)", 3.3, 3.29, {"dim": 1}),
+    "binary, a tie": Kind("encode | binary(3, 4) | flip(exp(1/4)/(1 + exp(1/4)))", 2, 1.9, {"dim": 1}),  # 8/4
     "binary, parities": Kind("encode | binary(1, 1) | bits(0.9, 0.6, 0.2)", 5.26, 5.25, {"dim": 1}),  # 2 ln 8 + ln 3
     "binary, refuted": Kind("encode | binary(1, 1) | bits(0.9, 0.6, 0.2)", 5.25, 5.26, {"dim": 1}),
     "scores": Kind("clamp(0, 1) | exponential(1)", 1.48, 1.47, {"dim": 4}),  # ln(e (1 + 3e) / (e + 3)) = 1.470...
     "scores, refuted": Kind("clamp(0, 1) | exponential(1)", 1.47, 1.48, {"dim": 4}),
+    "nearly equal scores": Kind("clamp(0, 1) | exponential(1e-90)", 2e-90, 1e-90, {"dim": 4}),  # above 1e-90
     "two scores": Kind("clamp(0, 1) | exponential(1)", 1, 0.99, {"dim": 2}),
     "tokens": Kind("encode | clamp(0, 1) | softmax(1) | times(10)", 14.71, 14.7, {"dim": 4}),
     "unbounded tokens": Kind("encode | softmax(1) | times(10)", 5, "", {"dim": 4}),
@@ -80,6 +84,9 @@ KINDS = {
     "Gaussian": Kind("query(l2, 2) | gaussian(2)", 1.1, 0.9, {"delta": 0.12}),  # delta(1) = 0.1269...
     "Gaussian, refuted": Kind("query(l2, 2) | gaussian(2)", 1, 1.1, {"delta": 0.12}),
     "Gaussian without delta": Kind("query(l2, 1) | gaussian(1)", 100, ""),
+    "much Gaussian noise": Kind("query(l2, 1) | gaussian(1e300)", 2, "", {"delta": 0.1}),
+    "a large epsilon of Gaussian noise": Kind("query(l2, 1) | gaussian(1)", 1e4, "", {"delta": 0.1}),
+    "Gaussian, far apart, a large epsilon": Kind("query(l2, 500) | gaussian(1)", 5e4, "", {"delta": 0.1}),
     "Gaussian, far apart": Kind("query(l2, 500) | gaussian(1)", 1, "", {"delta": 0.1}),  # delta(1) > 1 - 10^-100
     "one-sided": Kind("clamp(0, 1) | onesided(1)", 100, "", {"dim": 1}),
     "no noise": Kind("clamp(0, 1)", 100, "", {"delta": 0.5, "dim": 3}),
