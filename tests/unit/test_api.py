@@ -221,7 +221,7 @@ def test_neighbours_can_be_given() -> None:
         (lambda: check("clip(l1, 1) | laplace(1)", epsilon=math.inf, dim=2), "epsilon"),
         (lambda: check("clip(l1, 1) | laplace(1)", epsilon=1, delta=1, dim=2), "delta"),
         (lambda: check("clip(l1, 1) | laplace(1)", epsilon=1, delta=-0.1, dim=2), "delta"),
-        (lambda: check("clip(l1, 1) | laplace(1)", epsilon=1, dim=2, neighbours="nobody"), "neighbours"),
+        (lambda: check("clip(l1, 1) | laplace(1)", epsilon=1, dim=2, neighbours="nobody"), "unknown neighbors"),
         (lambda: check("clip(l1, 1) | laplace(1)", epsilon=1, dim=2, C=1), "never used"),
         (lambda: check(parse("clip(l1, 1) | laplace(1)", 2), epsilon=1, dim=3), "dimension"),
         (lambda: check(parse("clip(l1, 1) | laplace(1)", 2), epsilon=1, C=3), "parameters"),

@@ -1,6 +1,7 @@
 """From bounds on a mechanism's loss to the verdict on a claim: what decides it, what holds instead, and what to do."""
 
 import math
+from functools import partial
 
 from dpassay.claims.claim import CAVEATS, Claim
 from dpassay.core.guarantee import (
@@ -15,7 +16,7 @@ from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import INFINITY, TIE, Number, iv, middle, number
 from dpassay.core.theorems import Theorem
 from dpassay.evidence.confirm import confirmed
-from dpassay.evidence.verdict import Advice, Bounds, ExactEvidence, JudgedClaim, Open, Proven, Refuted, Verdict
+from dpassay.evidence.verdict import Advice, Bounds, ExactEvidence, JudgedClaim, Later, Open, Proven, Refuted, Verdict
 from dpassay.exact.analysis import analyse
 from dpassay.exact.calibrate import classic_gaussian_sigma
 from dpassay.exact.dataflow.sampling import Steps
@@ -60,8 +61,8 @@ def judge(
         explain(kind.word, pipeline, profile, guarantee, value),
         ExactEvidence(profile, witness=witness, theorems=_theorems(profile, guarantee)),
         advice=Advice(
-            holds=_holding(profile, guarantee) if refuted else (),
-            repairs=find_repairs(pipeline, neighbours, guarantee) if refuted else (),
+            holds=Later(partial(_holding, profile, guarantee)) if refuted else (),
+            repairs=Later(partial(find_repairs, pipeline, neighbours, guarantee)) if refuted else (),
             warnings=(*_warnings(pipeline, guarantee, profile), *_caveats(claim, pipeline, guarantee, neighbours)),
         ),
     )
@@ -79,8 +80,8 @@ def _judge_other(claim: Claim, judged: JudgedClaim, profile: PrivacyProfile, gua
         explain(kind.word, pipeline, profile, guarantee, found.value),
         ExactEvidence(profile, witness=found.witness if kind is Refuted else None, theorems=found.theorems),
         advice=Advice(
-            holds=_holding(profile, guarantee, (*DELTAS[:2], "1e-5", DELTAS[2])) if implied else (),
-            repairs=repairs(pipeline, neighbours, guarantee) if kind is Refuted else (),
+            holds=Later(partial(_holding, profile, guarantee, (*DELTAS[:2], "1e-5", DELTAS[2]))) if implied else (),
+            repairs=Later(partial(repairs, pipeline, neighbours, guarantee)) if kind is Refuted else (),
             warnings=(*Steps.of(pipeline).warnings, *_caveats(claim, pipeline, guarantee, neighbours)),
         ),
     )

@@ -6,6 +6,7 @@ advice. What users ask for most is reachable on the verdict itself, such as `ver
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 from functools import cached_property
 from pathlib import Path
@@ -92,13 +93,45 @@ class SampledEvidence:
     replays: bool = True  # whether the seed gives the same outputs again
 
 
+class Later(Generic[T]):
+    """A value that is computed when it is first asked for: many readers of a verdict need none of its advice.
+
+    >>> later = Later(lambda: (1, 2))
+    >>> later.value, later == Later(lambda: (1, 2))
+    ((1, 2), True)
+    """
+
+    def __init__(self, find: Callable[[], T]) -> None:
+        self.find = find
+
+    @cached_property
+    def value(self) -> T:
+        """What is found."""
+        return self.find()
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.value == (other.value if isinstance(other, Later) else other))
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
 @dataclass(frozen=True)
 class Advice:
     """The guarantees that do hold (δ and the interval of ε), mechanisms that satisfy the claim, and warnings."""
 
-    holds: tuple[tuple[float, Interval], ...] = ()
-    repairs: tuple[Repair, ...] = ()
+    holds: tuple[tuple[float, Interval], ...] | Later[tuple[tuple[float, Interval], ...]] = ()
+    repairs: tuple[Repair, ...] | Later[tuple[Repair, ...]] = ()
     warnings: tuple[str, ...] = ()
+
+    def complete(self) -> None:
+        """Compute now what otherwise waits until it is asked for, which may take seconds."""
+        for one in (self.holds, self.repairs):
+            if isinstance(one, Later):
+                one.value  # noqa: B018
 
 
 class _Of(Generic[T]):
@@ -113,7 +146,8 @@ class _Of(Generic[T]):
     def __get__(self, verdict: Verdict | None, owner: type) -> T:
         if verdict is None:  # accessed on the class, as help() does
             raise AttributeError(f"{self.name} is known of a verdict, not of {owner.__name__}")
-        return getattr(getattr(verdict, self.part), self.name)  # type: ignore[no-any-return]
+        found = getattr(getattr(verdict, self.part), self.name)
+        return found.value if isinstance(found, Later) else found  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, repr=False)

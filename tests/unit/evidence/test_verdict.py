@@ -15,6 +15,7 @@ from dpassay.api import check
 from dpassay.claims.claim import Claim
 from dpassay.errors import AmbiguousError, DpassayError, InputError
 from dpassay.evidence.verdict import Advice, Open, Proven, Refuted, Verdict
+from dpassay.exact.repair import Repair
 
 NASTY = '[red]<b>x</b>[/red] & <script>alert("1")</script> [link=http://x]y[/link]'
 
@@ -225,3 +226,26 @@ def test_a_plot_without_matplotlib_says_what_to_install(monkeypatch: pytest.Monk
 def test_the_class_has_no_bounds_of_its_own():
     with pytest.raises(AttributeError, match="least_delta is known of a verdict, not of Verdict"):
         _ = Verdict.least_delta
+
+
+def test_repairs_are_searched_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def search(*_: object) -> tuple[Repair, ...]:
+        searched.append(1)
+        return (Repair("Do it."),)
+
+    searched: list[int] = []
+    monkeypatch.setattr("dpassay.claims.judge.find_repairs", search)
+    verdict = check("clip(l2, 1) | laplace(2)", epsilon=1, dim=4)
+    assert (str(verdict), searched) == (f"REFUTED: {verdict.reason}", [])
+    assert [str(repair) for repair in verdict.repairs] == ["Do it."]
+    assert verdict.repairs is verdict.repairs
+    assert searched == [1]
+
+
+def test_what_is_computed_later_is_compared_by_its_value() -> None:
+    verdict, again = refuted(), refuted()
+    assert again == verdict
+    assert again.repairs == verdict.repairs
+    assert again.advice == Advice(verdict.holds, verdict.repairs, verdict.warnings)
+    assert hash(again.advice.holds) == hash(verdict.holds)
+    assert verdict.advice != Advice()

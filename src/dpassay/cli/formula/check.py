@@ -204,6 +204,8 @@ def _end(
 ) -> None:
     """Write the requested files (certificate, page, reports), print the verdict, and exit with its code."""
     certificate, html, reports = wanted
+    with working("what holds instead, and repairs"):
+        verdict.advice.complete()
     if certificate is not None:
         with working("writing the certificate"):
             verdict.save_certificate(certificate)
