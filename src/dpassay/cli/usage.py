@@ -20,9 +20,9 @@ GROUPS = {
     "schema list only from tests own encoder as_published",
     "Claim": "epsilon true_epsilon delta metric order rho mu neighbours people certificate",
     "Words": "vocabulary words unknown stop_words numbers",
-    "Inputs": "pair at_random inputs region text candidates generate corpus others original originals column author per_author "
+    "Inputs": "pair inputs region text candidates generate corpus others original originals column author per_author "
     "odd_words hostile in skip_invalid test scores entities_from user_column held_out vocabulary_from_corpus lines "
-    "baseline",
+    "baseline at_random",
     "Training": "privacy noise_multiplier rounds rate clip batch local_steps learning_rate noise_source entity_rate "
     "cell_clip most_users base adapter at_once canary_kind for_epsilon "
     "latent steps gradient_clip reading adversary fine_tune lambda integer fraction factor",
