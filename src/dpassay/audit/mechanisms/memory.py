@@ -29,7 +29,8 @@ class Memory:
 
     def __init__(self, mechanism: Any) -> None:
         dicts, self.caches, others = _places(_innermost(mechanism))
-        self.values, self.settled = KeptValues([*filter(None, dicts), *others]), False
+        self.values = KeptValues([*filter(None, dicts), *others])
+        self.settled = not self.values  # whether what is kept in them is known
         self.dicts = [(place, set(place)) for place in dicts]
         self.added: list[tuple[dict[Any, Any], Any]] = []
         self.by_input = False  # whether calls were seen to add something for their input

@@ -240,7 +240,7 @@ def settle(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Generator
     20
     """
     memory = None if is_pipeline(mechanism) or runs_elsewhere(mechanism) else memory_of(mechanism)
-    if memory is None or memory.settled or not memory.values:
+    if memory is None or memory.settled:
         return 0
     calls = [x for x in inputs[:2] for _ in range(2)]
     draw_each(mechanism, calls, rng)
