@@ -40,11 +40,6 @@ class Memory:
     def __bool__(self) -> bool:
         return bool(self.dicts or self.caches or self.values)
 
-    def settle(self) -> None:
-        """Decide by the calls so far which values are kept for each input, and put them back from now on."""
-        self.settled = True
-        self.by_input |= self.values.decide() and self.values.answers
-
     def forget(self, x: Any) -> None:
         """Forget what the last call, with the input x, has added; what one call alone adds is no input's."""
         if not self.settled:

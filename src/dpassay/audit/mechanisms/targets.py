@@ -20,7 +20,7 @@ from dpassay.adapters import adapted as library_object
 from dpassay.audit.mechanisms.isolation import CallGenerators, called, one_of, one_output, runs_elsewhere
 from dpassay.audit.mechanisms.memory import memory_of
 from dpassay.audit.mechanisms.python_objects import adapted, attempt, awaited, failure
-from dpassay.audit.outputs.outputs import only_output
+from dpassay.audit.outputs.outputs import only_output, read
 from dpassay.audit.remote.timing import check_time
 from dpassay.errors import DpassayError, InputError, MechanismError
 from dpassay.pipeline.mechanism import HasDistribution, Mechanism, Redrawn, is_pipeline
@@ -235,7 +235,7 @@ def settle(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Generator
     ...     answers[x] = rng.random() if answers[x] is None else answers[x]
     ...     return answers[x]
     >>> settle(mechanism := as_mechanism(noisy), (0, 1), np.random.default_rng(0))
-    8
+    16
     >>> len({*draw_each(mechanism, [0, 1] * 10, np.random.default_rng(0))})
     20
     """
@@ -243,11 +243,23 @@ def settle(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Generator
     if memory is None or memory.settled:
         return 0
     calls = [x for x in inputs[:2] for _ in range(2)]
-    draw_each(mechanism, calls, rng)
-    again = calls if memory.values.decide() else []  # a value that is replaced at random may look like a kept one
-    draw_each(mechanism, again, rng)
-    memory.settle()
-    return len(calls) + len(again)
+    drawn = draw_each(mechanism, calls, rng)
+    if memory.values.decide():  # a value that is replaced at random may look like a kept one
+        drawn += draw_each(mechanism, calls, rng)
+    memory.settled = True
+    if memory.values.decide():
+        memory.values.put_back()
+        before, drawn = drawn, drawn + draw_each(mechanism, calls + calls, rng)
+        if not _varies(drawn[len(before) :]) and _varies(before):  # what is put back is the seed of its noise
+            memory.values.found = []
+        memory.by_input |= memory.values.answers
+    return len(drawn)
+
+
+def _varies(outputs: Sequence[Any]) -> bool:
+    """Whether some input gave different outputs: of two inputs in turn, each called twice in a row."""
+    keys = read(outputs, "repr").keys().tolist()
+    return any(len({keys[k] for k in range(len(keys)) if k % 4 // 2 == side}) > 1 for side in (0, 1))
 
 
 def one_at_a_time(mechanism: Any) -> bool:

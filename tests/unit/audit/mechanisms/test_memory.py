@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpassay import audit
-from dpassay.audit.mechanisms.memory import Memory
+from dpassay.audit.mechanisms.memory import Memory, memory_of
 from dpassay.audit.mechanisms.targets import as_mechanism, draw, draw_each, settle
 
 ALPHA = 1e-9
@@ -228,7 +228,7 @@ def last_in_the_module():
 @pytest.mark.parametrize("make", [last_in_variables, LastInAttributes, LastInSlots, last_in_the_module])
 def test_the_answer_to_the_last_input_is_forgotten(make):
     mechanism = as_mechanism(make())
-    assert settle(mechanism, (0, 1), RNG(0)) == 8
+    assert settle(mechanism, (0, 1), RNG(0)) == 16
     assert len(set(draw_each(mechanism, [0] * 10 + [1] * 10, RNG(0)))) == 20
 
 
@@ -278,6 +278,23 @@ def test_what_moves_on_at_every_call_is_not_put_back(make):
     mechanism = as_mechanism(make())
     assert settle(mechanism, (0, 1), RNG(0)) == 4
     assert len(set(draw_each(mechanism, [0] * 10 + [1] * 10, RNG(0)))) == 20
+
+
+def test_a_seed_that_changes_with_the_input_is_not_put_back():
+    """It makes a new generator when the input changes: to put back its number would repeat its noise."""
+    last, number, rng = None, 0, None
+
+    def noisy(x):
+        nonlocal last, number, rng
+        if x != last:
+            last, number = x, number + 1
+            rng = RNG([7, number])
+        return x + rng.laplace()
+
+    mechanism = as_mechanism(noisy)
+    settle(mechanism, (0, 1), RNG(0))
+    assert len(set(draw_each(mechanism, [0, 0, 1, 1] * 5, RNG(0)))) == 20
+    assert not memory_of(mechanism).by_input
 
 
 def test_the_calls_that_show_what_is_kept_are_counted_as_runs():
