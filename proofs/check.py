@@ -17,11 +17,14 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs" / "proofs"
-FORBIDDEN = re.compile(r"\b(Admitted|admit|Axioms?|Parameters?|Conjecture|Abort|bypass_check|Guard Checking)\b")
+FORBIDDEN = re.compile(
+    r"\b(Admitted|admit|give_up|Axioms?|Parameters?|Conjecture|Abort|Declare|bypass_check"
+    r"|(Guard|Positivity|Universe) Checking)\b"
+)
 SENTENCE = re.compile(
     r"(?:^|(?<=\.\s))\s*(Section|Module|End|Hypothes[ie]s|Variables?|Context)\b\s*(\w*)", re.MULTILINE
 )
-STATED = re.compile(r"^(?:Theorem|Corollary|Lemma) (\w+)", re.MULTILINE)
+STATED = re.compile(r"^(?:Theorem|Corollary|Lemma|Proposition|Fact|Remark|Example) (\w+)", re.MULTILINE)
 # The real numbers of Coq's library, and classical logic, which Coquelicot uses.
 REALS = {
     "ClassicalDedekindReals.sig_not_dec",

@@ -211,7 +211,8 @@ def test_nothing_is_admitted() -> None:
 @pytest.mark.parametrize(
     "added",
     ["Axiom false : False.", "Lemma x : False. Proof. Admitted.", "Parameter x : False.", "Hypothesis x : False.",
-     "Section S. End S. \nHypothesis x : False.", "Section S.\nEnd S.\nVariable x : False.", "Lemma x : False. admit."],
+     "Section S. End S. \nHypothesis x : False.", "Section S.\nEnd S.\nVariable x : False.", "Lemma x : False. admit.",
+     "Unset Positivity Checking.", "Unset Universe Checking.", "Declare Module X : T.", "Lemma x : False. give_up."],
 )  # fmt: skip
 def test_an_assumption_is_found(added: str) -> None:
     module = checker()
