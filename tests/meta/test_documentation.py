@@ -216,7 +216,7 @@ def run_tests_of(document: Path, folder: Path, change: tuple[str, str] = ("", ""
     """Write the modules that a page shows to a folder, and run its tests there."""
     for name, text in MODULE.findall(document.read_text()):
         (folder / name).write_text(text.replace(*change) if change[0] else text)
-    path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+    path = os.pathsep.join([str(ROOT), str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)]
     return subprocess.run(
         command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False

@@ -133,6 +133,7 @@ def _sentence(error: Any, ctx: Any) -> str:
     if kind == "MissingParameter" and name:
         return f"{name} is missing"
     if kind == "BadParameter" and name:
+        error.message = _plain(error.message)
         return f"{name}: {error.message}" if not error.message.startswith("must") else f"{name} {error.message}"
     said = error.format_message().rstrip(".")
     if found := re.match(r"Got unexpected extra arguments? ?(?:\(s\) )?\((.*)\)$", said):
@@ -142,6 +143,15 @@ def _sentence(error: Any, ctx: Any) -> str:
     if found := re.match(r"Option '(.*)' does not take a value$", said):
         return f"{found[1]} takes no value"
     return f"{said[:1].lower()}{said[1:]}"
+
+
+def _plain(message: str) -> str:
+    """What older versions of typer say of a value, as `expected` puts it."""
+    if found := re.match(r"'(.*)' is not a valid (int|integer|float)( range)?\.?$", message):
+        return f"must be a {'whole ' * (found[2] != 'float')}number, got {found[1]}"
+    if found := re.match(r"'(.*)' is not one of (.*?)\.?$", message):
+        return f"must be one of {found[2].replace(chr(39), '')}, got {found[1]}"
+    return message.rstrip(".")
 
 
 def _name(parameter: Any) -> str:

@@ -61,7 +61,7 @@ def test_values_are_those_of_typer(arguments):
         (["--count", "many"], "--count must be a whole number, got many"),
         (["--share", "half"], "--share must be a number, got half"),
         (["--kind", "c"], "--kind must be one of a, b, got c"),
-        (["--size", "m"], "--size: "),
+        (["--size", "m"], "--size"),
         (["--count", "-1"], "--count: "),
         (["--share"], "--share needs a value"),
         (["--flag=1"], "--flag takes no value"),

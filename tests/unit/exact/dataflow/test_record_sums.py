@@ -67,9 +67,9 @@ def test_a_histogram_at_positive_delta() -> None:
     [
         ("clip(linf, 1) | exponential(1)", 2, r"query\(linf, 1\) \| exponential\(1\)"),
         ("clip(linf, 1) | exponential(0.5) | decode", 10, r"query\(linf, 1\) \| exponential\(0.5\)"),
-        ("onehot(4) | flip(0.75)", 1, "local DP: say neighbours any"),
-        ("category(4) | flip(0.75)", 1, "local DP: say neighbours any"),
-        ("binary(1, 1) | bits(0.9, 0.8, 0.1)", 1, "local DP: say neighbours any"),
+        ("onehot(4) | flip(0.75)", 1, "local DP: state neighbours='any'"),
+        ("category(4) | flip(0.75)", 1, "local DP: state neighbours='any'"),
+        ("binary(1, 1) | bits(0.9, 0.8, 0.1)", 1, "local DP: state neighbours='any'"),
         ("category(4) | leak(0.5)", 1, r"cannot be summed. Put onehot\(k\)"),
         ("category(4)", 1, r"cannot be summed. Put onehot\(k\)"),
     ],
