@@ -82,9 +82,11 @@ class View:
         return Outputs(np.ascontiguousarray(residues(shown, self.modulus) if self.modulus else shown))
 
     def _matrix(self, outputs: Outputs) -> Array:
-        plain = outputs.numbers is not None and not outputs.apart and not any(self.offsets)
-        if outputs.numbers is not None and (not outputs.items or (plain and all(map(_is_coordinate, self.paths)))):
-            return columns_of_array(outputs.numbers, self.paths)
+        array = outputs.numbers
+        # One column with items are lists of one entry, without them numbers.
+        plain = array is not None and array.shape[1] > 1 and not outputs.apart and not any(self.offsets)
+        if array is not None and (not outputs.items or (plain and all(map(_is_coordinate, self.paths)))):
+            return columns_of_array(array, self.paths)
         return columns(outputs, self.paths, self.offsets)
 
     def names(self) -> tuple[str, ...]:
