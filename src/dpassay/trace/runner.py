@@ -125,6 +125,7 @@ def trace(
         raise InputError(f"a trace takes at most {MOST_GIVEN} pairs, got {len(pairs)}: trace some of them at a time")
     guarantee = make_guarantee(epsilon, delta)
     tracer = f if isinstance(f, Tracer) else Tracer(f, seed)
+    tracer.import_ahead()
     budget = TimeBudget(SECONDS if seconds is None else seconds, strictly=seconds is not None)
     begun: RecordedRun | None = None
     natural, before = tracer.natural, _before(tracer, inputs, budget)

@@ -7,12 +7,15 @@ afterwards. Needs only numpy.
 from __future__ import annotations
 
 import dis
+import inspect
 import os
 import random
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
+from importlib.util import find_spec
+from itertools import chain
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -91,6 +94,64 @@ def global_names(code: CodeType) -> set[str]:
     inner = [one for one in code.co_consts if isinstance(one, CodeType)]
     own = {one.argval for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     return own.union(*map(global_names, inner))
+
+
+def import_ahead(subject: Any) -> None:
+    """Import the libraries that the code of a subject imports when it runs, of those that are installed.
+
+    All its runs then find them loaded, their sources of randomness watched and in a known state. Modules of its own
+    are left alone: what they draw when they are imported belongs to the run that does it.
+    """
+    for name in sorted(_imported_inside(subject)):
+        if name not in sys.modules and _is_library(name):
+            with suppress(Exception):  # whatever it raises, the code meets it too
+                import_module(name)
+
+
+def _imported_inside(subject: Any) -> set[str]:
+    """The modules that functions of a subject import, and the functions of the same modules that they use."""
+    found: set[str] = set()
+    seen: set[int] = set()
+    parts = subject if isinstance(subject, list | tuple) else [subject]
+    methods = [vars(type(one)).values() for one in parts if type(one).__module__ not in _LIBRARIES]
+    waiting: list[Any] = [*parts, *chain.from_iterable(methods)]
+    while waiting and len(seen) < MOST_SEARCHED:
+        thing = inspect.unwrap(one) if callable(one := waiting.pop()) else one
+        if isinstance(thing, MethodType):
+            waiting += [thing.__func__, *vars(type(thing.__self__)).values()]
+        if not isinstance(thing, FunctionType) or id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        found |= _imports(thing.__code__)
+        used = [thing.__globals__.get(name) for name in global_names(thing.__code__)]
+        used += [cell.cell_contents for cell in thing.__closure__ or () if cell != _EMPTY]
+        waiting += [one for one in used if getattr(one, "__module__", "") == thing.__module__]
+    return found
+
+
+def _imports(code: CodeType) -> set[str]:
+    """What a function imports, at any depth of functions within it; names from a module may be modules too."""
+    own: set[str] = set()
+    module = ""
+    for one in dis.get_instructions(code):
+        if one.opname == "IMPORT_NAME":
+            module = str(one.argval)
+            own |= {module} - {""}
+        elif one.opname == "IMPORT_FROM" and module:
+            own.add(f"{module}.{one.argval}")
+    return own.union(*(_imports(one) for one in code.co_consts if isinstance(one, CodeType)))
+
+
+def _is_library(name: str) -> bool:
+    """Whether a module is installed, or Python's own, without importing it."""
+    root = name.partition(".")[0]
+    if root in sys.stdlib_module_names:
+        return True
+    try:
+        found = find_spec(root)
+    except (ImportError, ValueError, AttributeError):
+        return False
+    return found is not None and "-packages" + os.sep in (found.origin or "")
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.trace.natural.bits import known_bits
+from dpassay.trace.natural.bits import import_ahead, known_bits
 from dpassay.trace.natural.failing import place_of
 from dpassay.trace.natural.runs import Natural, finished
 from dpassay.trace.natural.whole import read
@@ -106,6 +106,7 @@ def main(path: str) -> None:
             if subject is None:
                 subject = load(path)
                 call, parameters = caller_of(subject)
+                import_ahead(subject)
                 natural = Natural(call, subject=subject)
                 say({"ready": {"Python": sys.version.split()[0], "numpy": np.__version__}, "replays": parameters > 1})
                 continue

@@ -109,6 +109,9 @@ class RemoteTracer(Tracer):
             raise RunError(*answer["error"])
         return self._receiver.value(answer)
 
+    def import_ahead(self) -> None:
+        """Nothing: the other interpreter has done so when it loaded the code."""
+
     def close(self) -> None:
         """End the other interpreter."""
         self._ending()

@@ -24,7 +24,7 @@ Array = NDArray[Any]
 _PYTHON = Path(os.__file__).parent  # its own library
 _PACKAGE = str(Path(__file__).parents[2]) + os.sep  # dpassay's own code
 _RUNNER = str(Path(__file__).with_name("tracer.py"))
-_LIBRARIES = ("numpy", "scipy", "torch", "random", "secrets")
+_LIBRARIES = ("numpy", "scipy", "torch", "pandas", "random", "secrets")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from dpassay.audit.mechanisms.python_objects import awaited
 from dpassay.audit.mechanisms.targets import Loaded, RunnableObject, as_mechanism
 from dpassay.errors import DpassayError, MechanismError
 from dpassay.pipeline.mechanism import Failure
-from dpassay.trace.natural.bits import known_bits, shared_states_kept
+from dpassay.trace.natural.bits import import_ahead, known_bits, shared_states_kept
 from dpassay.trace.natural.failing import RunError, WatchedTooLong, run_error, time_limited
 from dpassay.trace.natural.runs import Natural, finished, own
 from dpassay.trace.natural.whole import read
@@ -116,6 +116,11 @@ class Tracer:
         if isinstance(output, Failure):
             raise RunError(output.kind, output.said) if output.error is None else output.error
         return output
+
+    def import_ahead(self) -> None:
+        """Import what the code imports when it runs, before the time of a trace begins."""
+        with shared_states_kept():
+            import_ahead(self.code)
 
     def begin_again(self, seed: int) -> None:
         """Make the following runs as if there had been none before, with this seed."""
