@@ -10,6 +10,7 @@ from dpassay.evidence.coq.terms import Stage, Term, Unsupported
 _CLOSEST = 1e-22  # how much of the event's probability must be left to decide the claim
 _TAIL = 12  # standard deviations
 _FARTHEST = 40
+_RAREST = 200
 _RARE = 1_000  # e^-1000 of what it is compared with is as good as 0, and no work for interval arithmetic
 _NORMS = (("l1",), ("l2",), ("linf",))  # the same for one answer
 
@@ -74,6 +75,8 @@ def _numbers(claim: Claim, distance: Term, sigma: Term) -> tuple[str, str, list[
     if claim.refuted and start < far - _TAIL * width:
         nearer = Term.near(far - _TAIL * width, width)
         start, begin = nearer.about, nearer.text
+    if start > far + _RAREST * width:
+        raise Unsupported("outputs this many standard deviations away are out of reach of Coq's integrals")
     end = Term.near(max(start, far) + _TAIL * width, width)
     stop = end.about
     p, q = (mp.ncdf(centre, start, width) - mp.ncdf(centre, stop, width) for centre in (far, mp.mpf(0)))
