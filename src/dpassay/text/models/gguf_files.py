@@ -148,18 +148,23 @@ class _Reader:
 
 
 def llama(path: Path) -> Any:
-    """The network of a file, in single precision."""
+    """The network of a file, in single precision. Its weights are read while transformers imports the network."""
+    from concurrent.futures import ThreadPoolExecutor
+
     import torch
 
     library: Any = import_module("transformers")
     file = GgufFile.read(path)
     try:
         config = library.LlamaConfig(**_config(file))
-        named = _named(file, config)
+        with ThreadPoolExecutor(1) as thread:
+            reading = thread.submit(_named, file, config)
+            causal = library.LlamaForCausalLM
+        named = reading.result()
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         raise InputError(f"{path} does not describe a LLaMA network ({error!r:.80}); install it again") from None
     with torch.device("meta"):  # weights are not drawn first, only to be replaced
-        network = library.LlamaForCausalLM(config)
+        network = causal(config)
     if config.tie_word_embeddings:
         named["lm_head.weight"] = named["model.embed_tokens.weight"]
     shapes = {name: weights.shape for name, weights in network.state_dict().items()}
