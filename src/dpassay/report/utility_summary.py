@@ -12,7 +12,7 @@ from dpassay.reproduce.result import COLOURS, MARKS, pictures
 if TYPE_CHECKING:
     from dpassay.text.measurements import MeasuredRow
 
-# The first of these that was measured is the utility: how well labels can be learnt from rewritten texts.
+# The first of these that was measured is the utility: how well labels can be learned from rewritten texts.
 UTILITIES = (
     ("encoder_original", "accuracy by an encoder, %", 100),
     ("accuracy_original", "accuracy by words, %", 100),

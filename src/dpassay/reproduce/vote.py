@@ -3,7 +3,7 @@
 For each ε and each dimension n the mechanism runs on n zeros and on n ones. Each output is rounded to zeros and ones,
 and the majority is the guess. The empirical ε of these guesses is the paper's estimate; next to it are two bounds that
 hold together for the whole table, but for the error probability `ALPHA`: that of the same votes, and that of a rule
-learnt from other outputs. If the distribution is known, so is the exact loss between the two inputs.
+learned from other outputs. If the distribution is known, so is the exact loss between the two inputs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dpassay.reproduce.result import COLOURS, DASHES, MARKS, FigureResult, Parti
 from dpassay.reproduce.sanity import loss_axis, shown_at, votes_loss
 
 RUNS = 10_000
-ALPHA = 0.001  # of the whole table: half for the votes, half for the learnt rules, in equal shares for its cells
+ALPHA = 0.001  # of the whole table: half for the votes, half for the learned rules, in equal shares for its cells
 MOST_DIM = 10_000
 NUMBERS, CALLS = 1 << 20, 500  # drawn at a time: numbers by a batch, or outputs by single calls
 ROUNDING = 1e-12  # two equal numbers may differ by so much, in parts
@@ -288,15 +288,15 @@ def sanity_check_of(subject: Subject, grid: VoteGrid, options: ReproductionOptio
             verdict = run_audit(mechanism, asked)
             if verdict.interrupted:
                 raise KeyboardInterrupt  # a bound from some of the runs is not kept as that of all
-            learnt = verdict.epsilon.lower
+            learned = verdict.epsilon.lower
             tell(2 * runs)
-            partial.keep(cell, [counted.of_zeros, counted.of_ones, counted.nan, learnt])
-        zeros, ones, nan, learnt = partial.found[cell]
+            partial.keep(cell, [counted.of_zeros, counted.of_ones, counted.nan, learned])
+        zeros, ones, nan, learned = partial.found[cell]
         counted = Votes(int(zeros), int(ones), int(nan))
         row = {"epsilon": epsilon, "dim": n, "runs": runs, "ones_of_zeros": counted.of_zeros}
         row |= {"ones_of_ones": counted.of_ones, "nan": counted.nan}
         row |= {"empirical": votes_loss(counted.of_zeros, counted.of_ones, runs)}
-        row |= {"vote_bound": counted.bound(runs, alpha), "learnt_bound": learnt, "exact": exact_loss(known, n)}
+        row |= {"vote_bound": counted.bound(runs, alpha), "learnt_bound": learned, "exact": exact_loss(known, n)}
         shown = ("vote_bound", "learnt_bound", *(["exact"] if known is mechanism else []))  # a formula is not the code
         row["refuted"] = any(beyond(row[what], epsilon) for what in shown)
         rows.append(row)
@@ -313,12 +313,12 @@ def sanity_check_of(subject: Subject, grid: VoteGrid, options: ReproductionOptio
 
 
 def _findings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    voted, learnt, exact = (
+    voted, learned, exact = (
         [row for row in rows if beyond(row[what], row["epsilon"])] for what in ("vote_bound", "learnt_bound", "exact")
     )
     many = f"of {len(rows)} cells"
     found = [
-        f"The vote refutes the claimed epsilon in {len(voted)} {many}, a learned rule in {len(learnt)}. If runs are "
+        f"The vote refutes the claimed epsilon in {len(voted)} {many}, a learned rule in {len(learned)}. If runs are "
         f"independent, all these bounds hold at once with {1 - ALPHA:.1%} confidence."
     ]
     if not all(math.isnan(row["exact"]) for row in rows):
@@ -335,7 +335,7 @@ def _findings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     if nan := sum(row["nan"] for row in rows):
         drawn = sum(2 * row["runs"] * row["dim"] for row in rows)
         found.append(f"{nan / drawn:.1%} of the coordinates are NaN; they were rounded to zero, as in the paper.")
-    if not voted + learnt + exact:
+    if not voted + learned + exact:
         found.append("Nothing was refuted. That proves nothing: the vote and the rule compare one pair of inputs.")
     return found
 

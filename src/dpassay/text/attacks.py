@@ -1,7 +1,7 @@
 """Attacks on rewritten text: which of M candidates was the original, given only the rewritten text?
 
 An attack gives each candidate a log-probability; the likeliest one is its guess. Where the rewriter knows the exact
-probability of what it writes, no attack is better. Elsewhere one is learnt from other rewritings of the candidates.
+probability of what it writes, no attack is better. Elsewhere one is learned from other rewritings of the candidates.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class NaiveBayesAttacker:
 
 
 def strongest(rewriter: Rewriter, candidates: Sequence[str], rng: np.random.Generator) -> Attack:
-    """The exact attack where the rewriter has a likelihood, otherwise a learnt one."""
+    """The exact attack where the rewriter has a likelihood, otherwise a learned one."""
     if hasattr(rewriter, "log_prob"):
         return ExactPosterior(rewriter, tuple(candidates))
     return NaiveBayesAttacker.learn(rewriter, candidates, DRAWS, rng)

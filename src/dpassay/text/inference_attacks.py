@@ -25,7 +25,7 @@ from dpassay.text.rewriters.base import Rewriter, TextGuarantee, blamed, checked
 Floats = NDArray[np.float64]
 Released = Callable[[list[str], np.random.Generator], Any]  # texts to texts, or to a vector in each row
 
-LEARNT = 8_000  # releases that an attack on an attribute learns from
+LEARNED = 8_000  # releases that an attack on an attribute learns from
 AT_ONCE = 1024  # texts released at a time
 
 
@@ -169,14 +169,14 @@ def attribute_inference(
     guarantee: TextGuarantee | None,
     trials: AttackTrials = AttackTrials(),
 ) -> AttackResult:
-    """Infer the private attribute of a text from its release, by a classifier that learnt from releases of other texts.
+    """Infer the private attribute of a text from its release, by a classifier learned from releases of other texts.
 
     Each trial draws one of the attribute's values, then a text with this value; so chance is 1 over their number.
     """
     rng = np.random.default_rng([trials.seed, 0xA77])
     known, targets = _halves(utterances, rng)
     values = sorted(known)
-    learning = _draw(known, values, LEARNT, rng)
+    learning = _draw(known, values, LEARNED, rng)
     reads = _reader(released, learning, trials.seed, rng, trials.progress)
     told = _draw(targets, values, trials.number, rng)
     right = 0

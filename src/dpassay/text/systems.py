@@ -352,5 +352,5 @@ def of_audit(file: Path, named: Specification) -> tuple[Any, Callable[[list[Any]
         return subject, None
     from dpassay.text.reconstruction import learn
 
-    # What was learnt for the first pair also tells a smaller pair apart.
+    # What was learned for the first pair also tells a smaller pair apart.
     return subject, learn(rewriter, [str(text) for text in journal.main.inputs], seed=journal.asked.seed)

@@ -187,14 +187,14 @@ def _measurement(bench: Bench, subject: PlannedSubject, seed: int, **found: Any)
 
 def _compared(bench: Bench, written: Sequence[str], seed: int) -> dict[str, Any]:
     """Classifiers that learn from rewritten texts, and rewritten test texts beside the original ones."""
-    learnt, new = written[: len(bench.train)], written[len(bench.train) :]
+    learned, new = written[: len(bench.train)], written[len(bench.train) :]
     asked = [*bench.test, *new]
-    right = _right(bench, "accuracy", _by_words(bench, learnt, asked, seed))
+    right = _right(bench, "accuracy", _by_words(bench, learned, asked, seed))
     pairs = (new, bench.test)
     scores = {name: getattr(metrics, name)(*pairs) for name in ("bleu", "chrf", "unchanged", "words_kept", "length")}
     if bench.options.encoder is not None:
         encoder = _encoder(bench.options.encoder)
-        vectors, rows = encoder.encode(asked), encoder.encode(learnt)
+        vectors, rows = encoder.encode(asked), encoder.encode(learned)
         right |= _right(bench, "encoder", fit(rows, bench.labels, seed).predict(vectors))
         scores["similarity"] = metrics.mean_cosine(vectors[len(new) :], vectors[: len(new)])
     if bench.options.perplexity:
@@ -209,13 +209,13 @@ def _right(bench: Bench, name: str, guesses: Sequence[str]) -> dict[str, int]:
     return {f"{name}_original": sum(hits[: len(bench.test)]), f"{name}_rewritten": sum(hits[len(bench.test) :])}
 
 
-def _by_words(bench: Bench, learnt: Sequence[str], asked: Sequence[str], seed: int) -> list[str]:
-    counts = Counter(word for text in learnt for word in sorted(set(tokenise(text))))
+def _by_words(bench: Bench, learned: Sequence[str], asked: Sequence[str], seed: int) -> list[str]:
+    counts = Counter(word for text in learned for word in sorted(set(tokenise(text))))
     if not counts:  # all are empty: there is nothing to learn but the frequencies of the labels
         return [_commonest(bench.labels)] * len(asked)
-    most = max(1, min(MOST_WORDS, LARGEST_TABLE // len(learnt)))
+    most = max(1, min(MOST_WORDS, LARGEST_TABLE // len(learned)))
     words = sorted(word for word, _ in counts.most_common(most))
-    found = fit(bag_of_words(learnt, words)[0], bench.labels, seed)
+    found = fit(bag_of_words(learned, words)[0], bench.labels, seed)
     return [label for group in _groups(asked) for label in found.predict(bag_of_words(group, words)[0])]
 
 

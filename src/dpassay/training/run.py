@@ -29,7 +29,7 @@ from dpassay.text.models.folder import (
 )
 from dpassay.text.models.training import Progress, interruptible, usable
 from dpassay.text.models.words import ModelVocabulary
-from dpassay.text.rewriters.vectors.adept import Learnt
+from dpassay.text.rewriters.vectors.adept import Learned
 from dpassay.training.accountant import Account, least_noise
 from dpassay.training.aggregation import Aggregation, PerUnit, UserEntity
 from dpassay.training.canaries.rounds import CanaryRounds
@@ -353,11 +353,11 @@ def _read(place: Path) -> tuple[Trained, Arrays]:
     """A model as trained so far: a language model, or an autoencoder that was trained with privacy."""
     if system_of(place) != "adept":
         return read_folder(place, Trained)
-    learnt, arrays = read_folder(place, Learnt)
-    if (training := learnt.training) is None:
+    learned, arrays = read_folder(place, Learned)
+    if (training := learned.training) is None:
         raise InputError(f"{place} was trained without privacy: train into another folder")
     known = training.model_dump(exclude={"statement"})
-    return Trained(words=learnt.words, sha256=learnt.sha256, **known), arrays
+    return Trained(words=learned.words, sha256=learned.sha256, **known), arrays
 
 
 def _other_rounds(place: Path, settings: Settings) -> tuple[Settings, float | None]:

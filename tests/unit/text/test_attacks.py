@@ -41,10 +41,10 @@ def test_the_exact_posterior_of_randomized_response_is_its_closed_form() -> None
     assert kept**2 < bound
 
 
-@pytest.mark.parametrize("learnt", [False, True])
-def test_the_attacker_is_as_often_right_as_randomized_response_allows(learnt: bool) -> None:
+@pytest.mark.parametrize("learned", [False, True])
+def test_the_attacker_is_as_often_right_as_randomized_response_allows(learned: bool) -> None:
     rewriter, rng = InTurn(NAMES), np.random.default_rng(1)
-    attack = NaiveBayesAttacker.learn(rewriter, NAMES, 5, rng) if learnt else ExactPosterior(rewriter, tuple(NAMES))
+    attack = NaiveBayesAttacker.learn(rewriter, NAMES, 5, rng) if learned else ExactPosterior(rewriter, tuple(NAMES))
     runs = 5000
     right = right_guesses(attack, rewriter, runs, rng)
     share = highest_success(rewriter.guarantee, NAMES)
@@ -52,7 +52,7 @@ def test_the_attacker_is_as_often_right_as_randomized_response_allows(learnt: bo
     assert abs(right - share * runs) <= len(NAMES) * 2  # each candidate's last round may be incomplete
 
 
-def test_the_learnt_attack_finds_what_is_copied() -> None:
+def test_the_learned_attack_finds_what_is_copied() -> None:
     texts = [f"fly to {name} on monday" for name in NAMES]
     attack = strongest(Copy(), texts, np.random.default_rng(0))
     assert isinstance(attack, NaiveBayesAttacker)
@@ -60,7 +60,7 @@ def test_the_learnt_attack_finds_what_is_copied() -> None:
     assert attack.log_posterior(texts).argmax(axis=1).tolist() == [0, 1, 2, 3]
 
 
-def test_the_learnt_posterior_is_that_of_the_counts() -> None:
+def test_the_learned_posterior_is_that_of_the_counts() -> None:
     # Five rewritings of each: the candidate itself twice, the others once each, and five ends. The average text has
     # each word 5 times of 40 and the end 20 times of 40; its smoothed shares are (5+1)/45 and (20+1)/45.
     attack = NaiveBayesAttacker.learn(InTurn(NAMES), NAMES, 5)

@@ -364,7 +364,7 @@ def test_a_rewritten_line_is_traced_to_its_candidates(here, folder, texts, tmp_p
     assert here("reconstruct", texts[0], *options)[0] == 2
 
 
-def test_ctrl_c_keeps_what_was_learnt(tmp_path: Path):
+def test_ctrl_c_keeps_what_was_learned(tmp_path: Path):
     model = tmp_path / "m"
     line = [sys.executable, "-m", "dpassay", "train", "adept", "--corpus", "flights:100", "--out", str(model)]
     with started(line, stderr=subprocess.PIPE) as running:

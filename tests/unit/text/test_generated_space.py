@@ -144,11 +144,11 @@ def test_the_command(here, folder, tmp_path, monkeypatch) -> None:  # type: igno
     monkeypatch.setattr("dpassay.text.models.next_word.STEPS", 5)
     seen: list[list[str]] = []
 
-    def learnt(texts, seed=0, progress=None):  # type: ignore[no-untyped-def]
+    def learned(texts, seed=0, progress=None):  # type: ignore[no-untyped-def]
         seen.append(list(texts))
         return train(texts, seed, 5)
 
-    monkeypatch.setattr("dpassay.text.models.next_word.train", learnt)
+    monkeypatch.setattr("dpassay.text.models.next_word.train", learned)
     secret = tmp_path / "secret.txt"
     secret.write_text("fly to rome\nbook a bus\n", encoding="utf-8")
     corpus = tmp_path / "corpus.txt"

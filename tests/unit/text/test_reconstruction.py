@@ -97,7 +97,7 @@ def test_texts_are_chosen_far_apart(model, texts):
     assert far_apart(private, ["a", "b", "a"], 10) == ["a", "b"]
 
 
-def test_what_cannot_be_learnt_is_said(model):
+def test_what_cannot_be_learned_is_said(model):
     with pytest.raises(InputError, match="2 different candidates"):
         learn(rewriter(model), ["same", "same"])
     with pytest.raises(InputError, match="100 draws"):

@@ -147,7 +147,7 @@ def test_of_blank_texts_nothing_is_left_but_the_commonest_label(at_the_ends: dic
     assert "bleu" not in floor.estimates
 
 
-def test_more_is_learnt_from_the_text_than_from_noise(at_the_ends: dict[str, MeasuredRow]) -> None:
+def test_more_is_learned_from_the_text_than_from_noise(at_the_ends: dict[str, MeasuredRow]) -> None:
     low = at_the_ends["original"].estimates["accuracy_original"].low
     floor = at_the_ends["commonest"].mean("accuracy_original")
     assert low is not None
@@ -155,11 +155,11 @@ def test_more_is_learnt_from_the_text_than_from_noise(at_the_ends: dict[str, Mea
     assert low > floor
 
 
-def test_what_is_learnt_from_the_original_text_is_tested_on_it(at_the_ends: dict[str, MeasuredRow]) -> None:
+def test_what_is_learned_from_the_original_text_is_tested_on_it(at_the_ends: dict[str, MeasuredRow]) -> None:
     rows, words = classifier.bag_of_words([u.text for u in TRAIN])
-    learnt = classifier.fit(rows, [u.label for u in TRAIN])
+    learned = classifier.fit(rows, [u.label for u in TRAIN])
     asked, _ = classifier.bag_of_words([u.text for u in TEST], words)
-    assert at_the_ends["original"].mean("accuracy_original") == learnt.accuracy(asked, [u.label for u in TEST])
+    assert at_the_ends["original"].mean("accuracy_original") == learned.accuracy(asked, [u.label for u in TEST])
 
 
 def test_an_encoder_adds_a_classifier_and_the_similarity(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,8 +181,8 @@ def test_an_encoder_adds_a_classifier_and_the_similarity(monkeypatch: pytest.Mon
     assert blank.mean("similarity") == 0
     assert response.guesses is None
     rows = letters.encode([u.text for u in TRAIN])
-    learnt = classifier.fit(rows, [u.label for u in TRAIN])
-    wanted = learnt.accuracy(letters.encode([u.text for u in TEST]), [u.label for u in TEST])
+    learned = classifier.fit(rows, [u.label for u in TRAIN])
+    wanted = learned.accuracy(letters.encode([u.text for u in TEST]), [u.label for u in TEST])
     assert original.mean("encoder_original") == original.mean("encoder_rewritten") == wanted
     new = [text for _, text in response.examples]
     assert len(new) == 3
@@ -202,12 +202,12 @@ def test_the_attack_is_exact_where_there_is_a_likelihood_and_the_bound_is_for_te
     bench = Bench.of(TRAIN, equal, QUICK)
     assert len(bench.candidates) == 10
     *_, exact = measured(LIKELY, bench=bench, epsilons=(1.0,))
-    *_, learnt = measured(RESPONSE, bench=bench, epsilons=(1.0,))
+    *_, learned = measured(RESPONSE, bench=bench, epsilons=(1.0,))
     assert exact.guesses
-    assert learnt.guesses
-    assert (exact.guesses.how, learnt.guesses.how) == ("exact", "learnt")
+    assert learned.guesses
+    assert (exact.guesses.how, learned.guesses.how) == ("exact", "learnt")
     assert exact.guesses.runs == 40
-    assert exact.guesses.bound == learnt.guesses.bound == pytest.approx(math.exp(12) / (math.exp(12) + 9))
+    assert exact.guesses.bound == learned.guesses.bound == pytest.approx(math.exp(12) / (math.exp(12) + 9))
     *_, short = measured(LIKELY + ",longest=9", bench=bench, epsilons=(1.0,))  # the texts are longer than it covers
     assert short.guesses
     assert short.guesses.bound is None

@@ -375,7 +375,7 @@ def test_canaries_are_planted_and_scored_and_survive_an_interruption(tmp_path, k
     assert np.array_equal(whole.included, chosen.included)
 
 
-def test_sentences_that_were_learnt_without_privacy_refute_a_claim(tmp_path):
+def test_sentences_that_were_learned_without_privacy_refute_a_claim(tmp_path):
     chosen = settings("none", rounds=60, canaries=80, canary_kind="sentences", rate=0.5, hidden=32, embedding=16)
     chosen = replace(chosen, plan=replace(chosen.plan, server_rate=0.03))
     train(SAID[:40], tmp_path / "model", chosen, vocabulary=known_words()[:60])

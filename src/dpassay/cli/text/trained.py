@@ -41,7 +41,7 @@ def _number(name: str, value: float) -> str:
 
 def _dptext_lines(found: dict[str, Any]) -> list[str]:
     """A report on DPText: its ε always with the one that holds, and each accuracy with that of guessing."""
-    how, weight = ("learnt" if found["learnt"] else "fixed"), found["adversary"]
+    how, weight = ("learned" if found["learnt"] else "fixed"), found["adversary"]
     hidden = f"with the adversary (weight {weight:g})" if weight else "without the adversary"
     return [
         f"epsilon {found['epsilon']:.4g}, {how}; what holds: {found['guarantee']['sentence']}",

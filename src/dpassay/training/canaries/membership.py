@@ -26,7 +26,7 @@ from dpassay.text.inference_attacks import AttackResult
 from dpassay.text.models.folder import read_folder, system_of
 from dpassay.text.models.training import usable
 from dpassay.text.models.words import PAD
-from dpassay.text.rewriters.vectors.adept import SHARES, Learnt, load
+from dpassay.text.rewriters.vectors.adept import SHARES, Learned, load
 from dpassay.training.canaries.audit import lower_bound
 from dpassay.training.canaries.scores import CanaryScores
 from dpassay.training.canaries.sentences import sentence_scores
@@ -106,7 +106,7 @@ class TrainedSubject:
 def _own_statement(folder: Path, system: str) -> dict[str, Any] | None:
     """What the model itself states, where statement.json is missing; None if it was trained without privacy."""
     if system == "adept":
-        training = read_folder(folder, Learnt)[0].training
+        training = read_folder(folder, Learned)[0].training
         return None if training is None else training.statement
     if read_folder(folder, Trained)[0].settings.get("privacy") != "none":
         raise InputError(f"{folder / JSON_FILE} is missing, which states the guarantee: train the model again")

@@ -1,4 +1,4 @@
-"""Canaries of training runs: which were in the training data, and how much each run seems to have learnt about them.
+"""Canaries of training runs: which were in the training data, and how much each run seems to have learned about them.
 
 A canary is in or out by its own fair coin. Its score is anything that tends to be higher when it was in: minus its
 loss, or the product of the trained weights with its own direction.

@@ -1,4 +1,4 @@
-"""Black-box canaries: sentences that nobody would say, and how much a trained model has learnt about them.
+"""Black-box canaries: sentences that nobody would say, and how much a trained model has learned about them.
 
 Each is a separate user, with a secret of random words. An attacker with the trained model compares its loss on each.
 """
@@ -59,7 +59,7 @@ def _spoken(text: str, user: str) -> Utterance:
 
 @torch.no_grad()
 def sentence_scores(network: nn.Module, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Minus the loss of each sentence, ends included: higher for what the model has learnt.
+    """Minus the loss of each sentence, ends included: higher for what the model has learned.
 
     >>> same = nn.Embedding(9, 9, _weight=torch.zeros(9, 9))  # all of nine words are equally likely
     >>> sentence_scores(same, np.array([[5, 6, 1], [4, 1, 0]])).round(4).tolist()  # 3 ln 9 and 2 ln 9

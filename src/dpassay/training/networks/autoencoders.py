@@ -25,7 +25,7 @@ from dpassay.text.models.autoencoder import Autoencoder, Shape, clipped, seen_by
 from dpassay.text.models.folder import Arrays, weights_of, with_weights
 from dpassay.text.models.training import EPSILONS, NOISY, UNSEEN
 from dpassay.text.models.words import LONGEST, PAD, SPECIAL, UNKNOWN, ModelVocabulary
-from dpassay.text.rewriters.vectors.adept import Learnt, PrivateTraining
+from dpassay.text.rewriters.vectors.adept import Learned, PrivateTraining
 from dpassay.training.aggregation import Stack
 
 TOGETHER = {"cpu": 32, "cuda": 256}  # cells computed at once
@@ -160,11 +160,11 @@ class PrivateAutoencoder:
         found = with_weights(lambda: Autoencoder(self.shape), arrays, folder)
         self.network.load_state_dict(found.state_dict())
 
-    def described(self, about: Any, stated: dict[str, Any]) -> Learnt:
+    def described(self, about: Any, stated: dict[str, Any]) -> Learned:
         """An ADePT model, with how it was trained; nothing in it depends on the corpus."""
         plan = about.settings["plan"]
         own = ("version", "vocabulary_from", "settings", "done", "planned", "deviation")
-        return Learnt(
+        return Learned(
             words=list(self.words),
             latent=self.shape.latent,
             hidden=self.shape.hidden,

@@ -157,7 +157,7 @@ class Causal:
         return about
 
     def finish(self, folder: Path) -> None:
-        """The model in the library's own form, with its tokeniser; what an adapter learnt is added to the weights."""
+        """The model in the library's own form, with its tokeniser; what an adapter learned is added to the weights."""
         with quietly():
             if self.adapter is not None:
                 self.model.save_pretrained(folder / ADAPTER)
@@ -167,7 +167,7 @@ class Causal:
 
 
 class Whole(Causal):
-    """A trained model whose adapter was added to its weights: what it learnt is in them already."""
+    """A trained model whose adapter was added to its weights: what it learned is in them already."""
 
     def load(self, arrays: Arrays, folder: Path) -> None:
         """There is nothing else to load."""

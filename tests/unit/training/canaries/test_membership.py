@@ -28,8 +28,8 @@ def settings(privacy, rounds, **more):
 
 
 @pytest.fixture(scope="module")
-def learnt(tmp_path_factory):
-    """A language model that has learnt 40 sentences by heart, and as many that it never saw."""
+def learned(tmp_path_factory):
+    """A language model that has learned 40 sentences by heart, and as many that it never saw."""
     place = tmp_path_factory.mktemp("lm") / "m"
     said = [Utterance(text) for text in dict.fromkeys(u.text for u in flights(120))]
     members, others = said[::2][:40], said[1::2][:40]
@@ -37,8 +37,8 @@ def learnt(tmp_path_factory):
     return place, members, others
 
 
-def test_a_model_gives_away_what_it_learnt_by_heart(learnt):
-    place, members, others = learnt
+def test_a_model_gives_away_what_it_learned_by_heart(learned):
+    place, members, others = learned
     found = membership(TrainedSubject.of(place), grouped(members, "none"), grouped(others, "none"))
     assert (found.trials, found.epsilon, found.allowed) == (40, None, None)
     assert found.interval[0] > 0.5
@@ -46,8 +46,8 @@ def test_a_model_gives_away_what_it_learnt_by_heart(learnt):
     assert found.lower > 0
 
 
-def test_the_command_attacks_a_trained_model(here, learnt, tmp_path):
-    place, members, others = learnt
+def test_the_command_attacks_a_trained_model(here, learned, tmp_path):
+    place, members, others = learned
     for name, said in (("in.jsonl", members), ("out.jsonl", others)):
         write_corpus(said, tmp_path / name)
     code, out, _ = here(
@@ -171,8 +171,8 @@ def test_a_statement_that_is_missing_is_not_a_model_without_privacy(tmp_path):
         TrainedSubject.of(tmp_path / "lm")
 
 
-def test_what_is_not_guaranteed_is_said(learnt):
-    place, members, others = learnt
+def test_what_is_not_guaranteed_is_said(learned):
+    place, members, others = learned
     void = {
         "guarantee": None,
         "none_because": "the noise is known",

@@ -47,7 +47,7 @@ class PrivateTraining(BaseModel):
     statement: dict[str, Any]
 
 
-class Learnt(About):
+class Learned(About):
     """What the model.json of a trained autoencoder states."""
 
     system: Literal["adept"] = "adept"
@@ -78,7 +78,7 @@ class TrainedAutoencoder:
 
     network: Autoencoder
     vocabulary: ModelVocabulary
-    about: Learnt
+    about: Learned
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The clipped vector of each text."""
@@ -106,7 +106,7 @@ def load(folder: str | Path, device: str = "cpu") -> TrainedAutoencoder:
     ...
     dpassay.errors.InputError: no/such/model/model.json cannot be read: No such file or directory; ...
     """
-    about, arrays = read_folder(Path(folder), Learnt)
+    about, arrays = read_folder(Path(folder), Learned)
     odd = [word for word in about.words if word.split() != [word] or any("\ud800" <= c <= "\udfff" for c in word)]
     if odd:
         raise InputError(f"{folder} lists a word that is not one, {odd[0][:40]!r}: line n in would not be line n out")
@@ -115,7 +115,7 @@ def load(folder: str | Path, device: str = "cpu") -> TrainedAutoencoder:
     )
 
 
-def _network(about: Learnt, arrays: Arrays, folder: Path, device: str) -> Autoencoder:
+def _network(about: Learned, arrays: Arrays, folder: Path, device: str) -> Autoencoder:
     return with_weights(lambda: Autoencoder(about.shape), arrays, folder).to(usable(device))
 
 
@@ -171,7 +171,7 @@ def train(
     return load(place, device)
 
 
-def _run_training(learner: Learner, about: Learnt, place: Path, progress: Progress | None) -> None:
+def _run_training(learner: Learner, about: Learned, place: Path, progress: Progress | None) -> None:
     steps = learner.plan.steps
     _save(learner, about, place)
     with interruptible() as interrupted:
@@ -189,34 +189,34 @@ def _run_training(learner: Learner, about: Learnt, place: Path, progress: Progre
                 raise KeyboardInterrupt
 
 
-def _save(learner: Learner, about: Learnt, place: Path) -> None:
+def _save(learner: Learner, about: Learned, place: Path) -> None:
     """Save the weights and, while steps remain, the state of the optimiser."""
     measured = {"steps": learner.step, "loss": learner.loss, "token_accuracy": learner.accuracy}
     moments = learner.moments() if 0 < learner.step < learner.plan.steps else {}
     write_folder(place, about.model_copy(update=measured), weights_of(learner.network) | moments)
 
 
-def _asked(words: ModelVocabulary, texts: int, plan: EpochPlan, sizes: dict[str, Any]) -> Learnt:
+def _asked(words: ModelVocabulary, texts: int, plan: EpochPlan, sizes: dict[str, Any]) -> Learned:
     for name in ("latent", "hidden", "embedding"):
         if not 1 <= sizes[name] <= 10**4:
             raise InputError(f"{name} must be a whole number from 1 to 10000, got {sizes[name]}")
     if not 1e-10 <= sizes["clip"] <= 1e10:  # its square must be a normal float32
         raise InputError(f"clip must be a number from 1e-10 to 1e10, got {sizes['clip']}")
-    return Learnt(words=list(words.words), **sizes, longest=LONGEST, steps=0, plan=asdict(plan), texts=texts)
+    return Learned(words=list(words.words), **sizes, longest=LONGEST, steps=0, plan=asdict(plan), texts=texts)
 
 
-def _fresh(place: Path, asked: Learnt, seed: int) -> tuple[Learnt, Arrays, bool]:
+def _fresh(place: Path, asked: Learned, seed: int) -> tuple[Learned, Arrays, bool]:
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise InputError(f"{place} already exists and is not empty: continue it with --resume, or give another folder")
     torch.manual_seed(seed)
     return asked, weights_of(Autoencoder(asked.shape)), False
 
 
-def _begun(place: Path, asked: Learnt) -> tuple[Learnt, Arrays, bool]:
+def _begun(place: Path, asked: Learned) -> tuple[Learned, Arrays, bool]:
     """The model as trained so far, and whether that run was finished."""
-    about, arrays = read_folder(place, Learnt)
+    about, arrays = read_folder(place, Learned)
     judged = {"steps", "loss", "token_accuracy", "sha256", "plan", "corpus"}
-    changed = [n for n in Learnt.model_fields if n not in judged and getattr(about, n) != getattr(asked, n)]
+    changed = [n for n in Learned.model_fields if n not in judged and getattr(about, n) != getattr(asked, n)]
     changed += [n for n in asked.plan if n != "steps" and about.plan.get(n, 0.0) != asked.plan[n]]
     if changed:
         raise InputError(

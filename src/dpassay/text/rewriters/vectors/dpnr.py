@@ -127,7 +127,7 @@ def distinguisher(system: Dpnr, first: str, second: str, draws: int = 256) -> Ca
     """A distinguisher of two texts that knows the system: the log-likelihood ratio of the second against the first.
 
     Dropout makes the distribution a mixture over subsets of words. Some subsets are drawn here, the same for both
-    texts. Their vectors and the noise are known, so nothing has to be learnt from noisy outputs.
+    texts. Their vectors and the noise are known, so nothing has to be learned from noisy outputs.
 
     >>> class Letters:
     ...     name, dim = "letters", 3

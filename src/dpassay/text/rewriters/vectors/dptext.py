@@ -1,8 +1,8 @@
 """DPText as it was published: an autoencoder, noise on its vectors, a task, and an adversary during training.
 
 The vector of a text lies in [0, 1]^n and gets noise of scale n/ε. An attribute of the speaker is to be hidden: the
-encoder is trained against a discriminator that predicts it. ε is learnt with the weights, from the private data, by the
-gradient through the noise. The claims dptext-* in the registry state what is claimed and what is true.
+encoder is trained against a discriminator that predicts it. ε is learned with the weights, from the private data, by
+the gradient through the noise. The claims dptext-* in the registry state what is claimed and what is true.
 """
 
 import math
@@ -46,8 +46,8 @@ BEYOND = 1e9  # a radius that nothing is clipped to: a sigmoid bounds these vect
 BATCH, LEARNING_RATE = 32, 5e-3
 PRACTICE = 5  # steps of the discriminator per step of the rest: what a weak discriminator misses is not hidden
 LEAST, LARGEST = 1e-6, 1e6  # an epsilon that is fixed
-START = 1.0  # starting value of a learnt ε
-LEARNT = "epsilon was learned from the training texts, and a number that depends on them is no guarantee"
+START = 1.0  # starting value of a learned ε
+LEARNED = "epsilon was learned from the training texts, and a number that depends on them is no guarantee"
 NEVER_NEGATIVE = "the noise is never negative, so an output below a text's vector rules that text out"
 COPIES = 8  # noisy vectors per text that the attacker, who has the model, makes to train on
 
@@ -158,7 +158,7 @@ class Dptext(EncodedText):
     """
 
     reading: Reading = "zero"
-    learnt: bool = False  # whether ε was learnt from the texts, and so is no guarantee at all
+    learnt: bool = False  # whether ε was learned from the texts, and so is no guarantee at all
 
     def __post_init__(self) -> None:
         epsilon, reading = check_positive(self.epsilon, "epsilon"), reading_of(self.reading)
@@ -170,7 +170,7 @@ class Dptext(EncodedText):
 
     @property
     def guarantee(self) -> TextGuarantee:
-        """What holds between any two texts: ε with the correct noise if it was not learnt, and otherwise no finite one.
+        """What holds between any two texts: ε with the correct noise if it was not learned, otherwise no finite one.
 
         >>> class Length:
         ...     name, dim = "length", 1
@@ -179,15 +179,15 @@ class Dptext(EncodedText):
         >>> print(Dptext(Length(), epsilon=4, reading="right").guarantee)
         epsilon 4 for any two texts (local DP)
         >>> print(Dptext(Length(), epsilon=4, reading="right", learnt=True).guarantee)
-        no finite epsilon (claimed: 4) for any two texts (local DP); epsilon was learnt from the training texts, ...
+        no finite epsilon (claimed: 4) for any two texts (local DP); epsilon was learned from the training texts, ...
         """
         return guarantee_of(self.reading, self.epsilon, self.learnt)
 
 
-def guarantee_of(reading: Reading, epsilon: float, learnt: bool) -> TextGuarantee:
-    """What holds between any two texts, for any network, with an ε that was learnt or given."""
+def guarantee_of(reading: Reading, epsilon: float, learned: bool) -> TextGuarantee:
+    """What holds between any two texts, for any network, with an ε that was learned or given."""
     published = reading != "right"
-    reasons = [LEARNT] * learnt + [NEVER_NEGATIVE] * published
+    reasons = [LEARNED] * learned + [NEVER_NEGATIVE] * published
     held, outside = math.inf if reasons else epsilon, "; ".join(reasons)
     caveats = (WEIGHTS, NAMED, DOUBLES)
     return TextGuarantee(held, claimed=epsilon, outside=outside, caveats=caveats, as_published=published)
@@ -208,9 +208,9 @@ def train(
 ) -> tuple[Dptext, dict[str, Any]]:
     """Train the system; measure on held-out utterances how much of the task and the private attribute is recovered.
 
-    Without an `epsilon` it is learnt, starting at 1. `adversary` is the weight of the discriminator's failure; with 0,
+    Without an `epsilon` it is learned, starting at 1. `adversary` is the weight of the discriminator's failure; with 0,
     nothing is deliberately hidden.
-    Nothing here protects the training utterances: the weights are not private, and neither is a learnt ε.
+    Nothing here protects the training utterances: the weights are not private, and neither is a learned ε.
     """
     plan = EpochPlan(steps, BATCH, LEARNING_RATE, seed)
     fixed = None if epsilon is None else middle(check_positive(epsilon, "epsilon"))

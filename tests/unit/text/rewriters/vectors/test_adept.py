@@ -284,7 +284,7 @@ def test_an_autoencoder_for_an_epsilon_learns_to_tell_labels_from_its_vectors():
     labels = ["", *(text.split()[0] for text in texts[1:])]  # one has none
     words, plan = ModelVocabulary.of(texts), EpochPlan(steps=40, batch=16, learning_rate=0.02, for_epsilon=100.0)
 
-    def learnt(given: list[str]) -> tuple[Learner, torch.Tensor]:
+    def learned(given: list[str]) -> tuple[Learner, torch.Tensor]:
         torch.manual_seed(0)
         learner = Learner(Autoencoder(Shape(len(words), **TINY)), words, texts, [], plan, given)
         while learner.step < plan.steps:
@@ -292,11 +292,11 @@ def test_an_autoencoder_for_an_epsilon_learns_to_tell_labels_from_its_vectors():
         vectors = learner.network.encode(torch.from_numpy(learner.numbers))
         return learner, learner.network.seen(vectors).detach()
 
-    told, vectors = learnt(labels)
+    told, vectors = learned(labels)
     assert told.labels.tolist() == [-1, *[0] * 15, *[1] * 16]
     right = (told.teller(vectors).argmax(dim=1).numpy() == told.labels)[1:]
     assert right.mean() > 0.9  # guessing has 0.52
-    untold, others = learnt([])
+    untold, others = learned([])
     assert untold.teller is None
     assert not torch.equal(vectors, others)  # the encoder learns from the labels too
 

@@ -38,7 +38,7 @@ PAIR = ("what would a round trip to edinburgh cost please", "show me decent flig
 
 @pytest.fixture(scope="module")
 def trained():
-    """A tiny system of each reading, its ε learnt in a few steps, and its report; `right` has a fixed ε."""
+    """A tiny system of each reading, its ε learned in a few steps, and its report; `right` has a fixed ε."""
     said = flights(60)
     return {
         reading: train(said, reading, epsilon=1 if reading == "right" else None, seed=1, **TINY) for reading in READINGS
@@ -119,7 +119,7 @@ def test_networks_behind_the_noise_see_a_lost_coordinate_as_zero(trained):
 
 
 @pytest.mark.parametrize("reading", PUBLISHED)
-def test_the_learnt_epsilon_is_refuted_from_noisy_vectors_of_two_utterances(trained, reading):
+def test_the_learned_epsilon_is_refuted_from_noisy_vectors_of_two_utterances(trained, reading):
     system, report = trained[reading]
     assert system.learnt
     assert system.epsilon == report["epsilon"] != dptext.START
@@ -137,7 +137,7 @@ def test_right_noise_is_not_refuted(trained):
 
 @pytest.mark.parametrize("reading", PUBLISHED)
 def test_the_gradient_through_the_noise_reaches_epsilon(trained, reading):
-    """ε is learnt: it depends on the texts, which a guarantee must not."""
+    """ε is learned: it depends on the texts, which a guarantee must not."""
     other, _ = train(flights(60)[::-1], reading, seed=1, **TINY)
     assert trained[reading][0].epsilon != other.epsilon
 
@@ -250,15 +250,15 @@ def test_a_weight_of_the_adversary_that_is_refused(weight):
 
 
 def test_epsilon_is_reported_with_what_holds(trained):
-    """What holds by the exact check of the pipeline; an ε that was learnt holds in no reading."""
+    """What holds by the exact check of the pipeline; an ε that was learned holds in no reading."""
     for reading, (system, report) in trained.items():
         exact = check(system.pipeline, epsilon=system.epsilon, neighbours="any")
         assert system.guarantee.epsilon == exact.epsilon.upper
         assert report["guarantee"]["epsilon"] == (1 if reading == "right" else "inf")
         assert report["guarantee"]["claimed_epsilon"] == report["epsilon"]
         assert ("epsilon was learned" in report["guarantee"]["sentence"]) == system.learnt
-    learnt = Dptext(letters(), epsilon=1, reading="right", learnt=True).guarantee
-    assert (learnt.epsilon, learnt.holds) == (math.inf, False)
+    learned = Dptext(letters(), epsilon=1, reading="right", learnt=True).guarantee
+    assert (learned.epsilon, learned.holds) == (math.inf, False)
 
 
 def test_utterances_that_are_refused():
