@@ -1,5 +1,6 @@
 """Natural runs are cheap: what is read, drawn and planned quickly is what the slow way gives."""
 
+import copy
 import math
 from typing import Any
 
@@ -77,6 +78,23 @@ def test_generators_of_a_batch_are_independent() -> None:
     assert apart.max() < 7 / math.sqrt(4_000)
     assert abs(first.mean() - 0.5) < 7 / math.sqrt(12 * first.size)
     assert len(np.unique(together)) == first.size + other.size
+
+
+SEEDED: list[Any] = [
+    lambda rng: np.random.default_rng(rng.bit_generator.seed_seq.entropy),
+    lambda rng: np.random.default_rng(rng.bit_generator.seed_seq.generate_state(4)),
+    lambda rng: np.random.Generator(np.random.Philox(rng.bit_generator.seed_seq)),
+    lambda rng: np.random.default_rng(rng.bit_generator.seed_seq.spawn(2)[1]),
+    lambda rng: rng.spawn(1)[0],
+    lambda rng: np.random.default_rng(rng),
+    lambda rng: copy.deepcopy(rng),
+]
+
+
+@pytest.mark.parametrize("derived", SEEDED)
+def test_generators_derived_from_those_of_a_batch_are_their_own(derived: Any) -> None:
+    """Also those that code makes from the seed of the one that it gets: 1,000 doubles are different but for 10⁻⁹."""
+    assert len({derived(rng).random() for rng in generators((0, 1, 0), 1_000)}) == 1_000
 
 
 def test_outputs_of_many_forms_are_sent_together() -> None:
