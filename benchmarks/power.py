@@ -1,6 +1,6 @@
 """Power: how many wrong mechanisms an audit finds, from how many runs, and in how much time.
 
-`python benchmarks/power.py [--seed 3000] [--only WORD …]`. The programs are in tests/wrong_programs, each with a false
+`python benchmarks/power.py [--seed 4000] [--only WORD …]`. The programs are in tests/wrong_programs, each with a false
 claim, a pair of neighbours and the true ε of the pair from a formula. *Runs* counts all
 runs up to the refutation, including those used for learning; seconds are CPU seconds.
 """
@@ -20,7 +20,7 @@ import dpassay  # noqa: E402
 from wrong_programs import ALL, Program  # noqa: E402
 
 ALPHA = 0.001
-SEED = 3000  # no audit of these programs was looked at with this seed before the table was written
+SEED = 4000  # no audit of these programs was looked at with this seed before the table was written
 
 
 @dataclass(frozen=True)
