@@ -268,6 +268,9 @@ def test_the_last_bits_of_a_score_do_not_depend_on_the_number_of_rows():
 
 @given(BATCHES, BATCHES, BATCHES, st.booleans())
 @example([10**400], [np.zeros(3)], [[False]], False)
+@example([10**400], ["0", "00"], [np.zeros(3)], False)
+@example([False], [np.eye(2), [False, 0]], [10**400], False)
+@example([10**400], ["0", "5", "00", "000", "1\x852", "3\r4", "0000"], [[False, 0]], False)
 @settings(CHECKS, max_examples=repetitions(20, 50))
 def test_guessers_that_were_fit_all(first, second, batch, three):
     inputs = (X, Y, X + Y) if three else (X, Y)

@@ -83,11 +83,15 @@ class View:
 
     def _matrix(self, outputs: Outputs) -> Array:
         array = outputs.numbers
-        # One column with items are lists of one entry, without them numbers.
-        plain = array is not None and array.shape[1] > 1 and not outputs.apart and not any(self.offsets)
-        if array is not None and (not outputs.items or (plain and all(map(_is_coordinate, self.paths)))):
+        if array is not None and (not outputs.items or self._plain(outputs, array)):
             return columns_of_array(array, self.paths)
         return columns(outputs, self.paths, self.offsets)
+
+    def _plain(self, outputs: Outputs, array: Array) -> bool:
+        """Whether its paths are columns of the array: outputs are rows of two numbers or more, not tables."""
+        if array.shape[1] < 2 or outputs.apart or any(self.offsets) or not all(map(_is_coordinate, self.paths)):
+            return False
+        return all(getattr(item, "ndim", 1) == 1 for item in outputs.items)
 
     def names(self) -> tuple[str, ...]:
         """The names of its columns."""
@@ -305,10 +309,10 @@ def columns(outputs: Outputs, paths: Sequence[str], offsets: Sequence[int] = ())
     """The numbers at some paths, one column per path; NaN if there is none."""
     rows = np.full((len(outputs), len(paths)), np.nan)
     places = [(*base_of(path), j, path, offsets[j] if offsets else 0) for j, path in enumerate(paths)]
-    single = [place for place in places if not place[0]]
+    single = [place for place in places if not place[0] and not place[3].startswith(OF_WORD)]
     if len(single) > FEW_PATHS and not offsets and outputs.apart and (table := _table(outputs)) is not None:
         rows[:, [place[2] for place in single]] = table.columns([place[3] for place in single])
-        places = [place for place in places if place[0]]
+        places = [place for place in places if place[0] or place[3].startswith(OF_WORD)]
     for _, group in groupby(places, key=lambda place: (place[0], "" if place[0] else place[3])):
         several = list(group)
         if not several[0][0] or (len(several) == 1 and several[0][0] not in (IN_TEXT, CODES)):
@@ -411,6 +415,8 @@ def columns_of_array(numbers: Array, paths: Sequence[str]) -> Array:
             base, place = path, 0
         if path.startswith((INDEX, COUNT)):
             rows[:, j] = _places(numbers, path)
+        elif path.startswith(OF_WORD):
+            rows[:, j] = 0.0  # numbers have no words
         elif base == ROOT and place < width:
             rows[:, j] = numbers[:, place]
     return rows
