@@ -370,7 +370,7 @@ def _column(outputs: Outputs, path: str, offset: int) -> Any:
 def _numbers(outputs: Outputs, path: str, offset: int) -> Sequence[float | None]:
     if path.startswith(OF_WORD):
         word = word_of(path)
-        return [float(words.count(word)) for words in split_texts(outputs)]
+        return [float(words.count(word)) if words else None for words in split_texts(outputs)]
     column = numbers_at(outputs.apart, path) if outputs.apart and not offset else None
     if column is not None:
         return column

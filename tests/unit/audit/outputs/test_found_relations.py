@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dpassay
-from dpassay.audit.outputs.leaf_views import View
+from dpassay.audit.outputs.leaf_views import View, count_path
 from dpassay.audit.outputs.outputs import read
 from dpassay.audit.outputs.relations import related_numbers, related_outputs
 from dpassay.audit.storage.checkpoint import load
@@ -271,3 +271,12 @@ def test_a_parity_of_three_is_looked_for_whatever_else_is_found():
         sides.append(side.astype(float))
     paths = [f"output[{j}]" for j in range(20)]
     assert View("sum", ("output[3]", "output[11]", "output[18]"), modulus=2.0) in related_numbers(sides, paths)
+
+
+def test_outputs_without_words_have_no_count_in_whatever_batch_they_come():
+    view = View("sum", (count_path("a"), count_path("b")), modulus=2.0)
+    for some in ([1.0, 2.0], np.ones((2, 3)), [[1.0, 2.0], None], ["", 1.0], [{}, None]):
+        for batch in (some, [*some, "a b a"]):
+            shown = view.of(read(batch)).numbers[:, 0]
+            assert np.isnan(shown[:2]).all()
+            assert shown[2:].tolist() == [1.0] * (len(batch) - 2)
