@@ -24,7 +24,7 @@ from dpassay.trace.findings.findings import Finding
 from dpassay.trace.natural.budget import TimeBudget
 from dpassay.trace.natural.counting import Counting
 from dpassay.trace.natural.failing import RunError, SubjectGone
-from dpassay.trace.natural.outputs import leaves, same
+from dpassay.trace.natural.outputs import CannotBeRead, leaves, same
 from dpassay.trace.result import TraceResult
 from dpassay.trace.runner import ALPHA
 from dpassay.trace.watch.record import RecordedRun
@@ -97,6 +97,8 @@ class Probing:
         try:
             first = self.run(one.value)
             found = next((seen for ask in self._questions() if (seen := ask(one, first)) is not None), None)
+        except CannotBeRead:
+            return None
         except _Refused as error:
             self.refused.setdefault(one.kind, []).append((one.what, str(error)))
             return None
@@ -200,7 +202,7 @@ def with_hostile(
     """The same result with what hostile inputs show: warnings, or a refutation if the relation allows the pair."""
     try:
         probing = Probing(tracer, x, max(MOST_RUNS, tracer.runs + LEAST_RUNS), most=most)
-    except _Refused:  # it fails occasionally
+    except (_Refused, CannotBeRead):  # it fails occasionally, or its output is not read
         return result
     rows = relation is not None and relation.relation == "add-remove-record"  # otherwise a list of numbers is a vector
     offered = [one for one in hostile_inputs(x) if rows or one.kind != "entries"]

@@ -33,6 +33,7 @@ from dpassay.trace.natural.budget import COPYING, TimeBudget
 from dpassay.trace.natural.counting import Count, Counting
 from dpassay.trace.natural.failing import RunError, WatchedTooLong
 from dpassay.trace.natural.imported import draws_at_import
+from dpassay.trace.natural.outputs import CannotBeRead
 from dpassay.trace.natural.projections import Centres
 from dpassay.trace.replay.replaying import values_of
 from dpassay.trace.replay.trials import (
@@ -66,7 +67,7 @@ class _Judged:
     watched: Suggested | None
     trials: ReplayTrials | None
     count: Count | None
-    error: RunError | None
+    error: RunError | CannotBeRead | None
     remembers: bool
     claimed: float
     fixed: bool = False  # whether the code has a fixed seed, or one of unknown origin
@@ -201,8 +202,8 @@ def _judge(
     tracer.until = half.ends if budget.strictly else max(half.ends, time.monotonic() + WATCHING)
     try:
         watched = suggested(tracer, x, y, guarantee)
-    except RunError as raised:
-        if raised.kind == "TimeLimit":
+    except (RunError, CannotBeRead) as raised:
+        if isinstance(raised, RunError) and raised.kind == "TimeLimit":
             raise
         error = raised
     if watched is not None:

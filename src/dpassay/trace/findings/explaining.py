@@ -12,7 +12,7 @@ from dpassay.errors import InputError
 from dpassay.trace.findings.findings import Finding, beyond_runs, without_noise
 from dpassay.trace.findings.leaks import first_holder
 from dpassay.trace.natural.failing import WatchedTooLong
-from dpassay.trace.natural.outputs import leaves
+from dpassay.trace.natural.outputs import CannotBeRead, leaves
 from dpassay.trace.replay.trials import OUT_OF_REACH, ReplayTrials, needed
 from dpassay.trace.watch.record import CodeLine
 
@@ -109,6 +109,8 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
         reasons.append(f"{said} noise, and if it is one of few, it can be guessed")
     elif isinstance(judged.error, WatchedTooLong):
         reasons.append("watching its runs takes longer than half of the time: give more")
+    elif isinstance(judged.error, CannotBeRead):
+        reasons.append(str(judged.error))
     elif watched is not None:
         reasons += [one.message for one in watched.doubts]
         if trials is not None and trials.different:

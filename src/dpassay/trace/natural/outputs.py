@@ -18,6 +18,10 @@ ROUNDING = 1e-9  # relative, of doubles
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in the repr of an object that does not show what it holds
 
 
+class CannotBeRead(MechanismError):
+    """An output, or a part of it, of a type that has no numbers or texts in the open."""
+
+
 def leaves(output: Any) -> list[Any]:
     """The numbers and texts of an output, in order.
 
@@ -78,7 +82,7 @@ def _leaves(output: Any, path: str, above: tuple[int, ...] = ()) -> Iterator[tup
                 yield from found
                 return
             kind = type(output).__name__.removeprefix("Watched")
-            raise MechanismError(
+            raise CannotBeRead(
                 f"{path} is of type {kind}, which cannot be read: return numbers, texts, arrays, lists or dicts"
             )
         yield path, text
@@ -93,7 +97,7 @@ def _attributes(thing: Any, path: str, above: tuple[int, ...]) -> list[tuple[str
     slots = [name for names in listed for name in ((names,) if isinstance(names, str) else names)]
     held = {name: getattr(thing, name) for name in slots if hasattr(thing, name)} | getattr(thing, "__dict__", {})
     for name, one in held.items():
-        with suppress(MechanismError):
+        with suppress(CannotBeRead):
             found += _leaves(one, f"{path}.{name}", (*above, id(thing)))
     return found
 

@@ -223,7 +223,7 @@ def test_a_bound_that_takes_more_replays_says_how_much_more_time_they_take() -> 
 def test_more_time_makes_as_many_replays_as_a_bound_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpassay.trace.runner.MOST_TRIALS", 160)
     result = dpassay.trace(
-        lambda x, rng: x + rng.laplace(scale=0.25), pairs=[(0, 1)], epsilon=4, hostile=False, time=20
+        lambda x, rng: x + rng.laplace(scale=0.25), pairs=[(0, 1)], epsilon=4, hostile=False, time=60
     )
     assert result.pair_epsilon.upper == 4
     assert result.trials is not None

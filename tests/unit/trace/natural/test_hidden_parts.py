@@ -4,8 +4,10 @@ import collections
 import contextvars
 import functools
 import io
+import itertools
 import math
 import re
+import struct
 import types
 from collections import defaultdict, deque
 from collections.abc import Callable
@@ -294,3 +296,20 @@ def test_an_object_that_refuses_to_be_asked_is_no_error_of_ours() -> None:
     assert result.verdict.open
     wrong = trace(lambda x, rng: _Refusing(x), pairs=[(3.0, 4.0)], epsilon=1, hostile=False)
     assert wrong.verdict.refuted
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict"),
+    [
+        (lambda x, rng: io.BytesIO(struct.pack("dd", x + rng.laplace(), x)), "refuted"),
+        (lambda x, rng: itertools.chain([x + rng.laplace()], [x]), "refuted"),
+        (lambda x, rng: io.StringIO(f"{x + rng.laplace(scale=0.1):.3f}"), "refuted"),
+        (lambda x, rng: itertools.chain([x + rng.laplace(scale=2)], [1]), "open"),
+    ],
+)
+def test_an_output_without_numbers_in_the_open_is_left_to_natural_runs(code: Any, verdict: str) -> None:
+    result = trace(code, pairs=[(0.0, 1.0)], epsilon=1)
+    assert result.verdict.word == verdict
+    assert result.pair_epsilon.upper == math.inf
+    if verdict == "open":
+        assert "cannot be read: return numbers" in result.verdict.reason
