@@ -107,6 +107,21 @@ def test_a_run_that_is_killed_at_any_moment_goes_on_to_the_same_weights_and_scor
     assert operation > 12  # five operations for each of three saves, the scores and the key
 
 
+def test_a_folder_that_a_killed_run_emptied_is_trained_into_anew(tmp_path):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / SECRETS).write_text("")  # killed before the key was written
+    train(SAID[:40], tmp_path / "m", settings("user", 1), vocabulary=known_words(), resume=True)
+    (tmp_path / "n").mkdir()  # killed after it was emptied
+    train(SAID[:40], tmp_path / "n", settings("user", 1), vocabulary=known_words(), resume=True)
+    assert stated_as_finished(tmp_path / "m")
+    assert stated_as_finished(tmp_path / "n")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match="cannot be read"):
+        train(SAID[:40], tmp_path / "other", settings("user", 1), vocabulary=known_words(), resume=True)
+    assert (tmp_path / "other" / "notes.txt").read_text() == "mine"
+
+
 def test_two_runs_of_the_operating_systems_numbers_differ(tmp_path):
     for name in "ab":
         train(SAID, tmp_path / name, settings(rounds=1), vocabulary=known_words())

@@ -6,6 +6,7 @@ vector far out of the ball, where the decoder was never trained. That is post-pr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from dpassay.compute.threads import torch_in_threads
 from dpassay.text.models.words import END, LONGEST, PAD, START, UNKNOWN
 
 FARTHEST = 3.0  # coordinates are clipped to this, in units of 1 / sqrt(dimension), the typical size on the sphere
@@ -146,13 +148,25 @@ class Autoencoder(nn.Module):
         order = np.argsort(-lengths, kind="stable")
         found = np.empty((len(numbers), self.shape.latent), dtype=np.float32)
         cells = self._cells[:2]
-        for start in range(0, len(order), BATCH):
-            some = order[start : start + BATCH]
+
+        @torch.no_grad()  # each thread has its own
+        @torch.no_grad()  # each thread has its own
+        def encoded(some: NDArray[np.intp]) -> NDArray[np.float32]:
             batch, long = numbers[some, : lengths[some[0]]], lengths[some]
             mirrored = np.take_along_axis(batch, (long[:, None] - 1 - np.arange(batch.shape[1])) % batch.shape[1], 1)
             ends = [self._read(cell, rows, long) for cell, rows in zip(cells, (batch, mirrored), strict=True)]
-            found[some] = clipped(self.to_latent(torch.cat(ends, dim=1)), self.shape.clip).cpu().numpy()
+            return np.asarray(clipped(self.to_latent(torch.cat(ends, dim=1)), self.shape.clip).cpu().numpy())
+
+        groups = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
+        for some, vectors in zip(groups, self._each(encoded, groups), strict=True):
+            found[some] = vectors
         return found
+
+    def _each(self, function: Callable[[NDArray[Any]], NDArray[Any]], groups: list[NDArray[Any]]) -> list[NDArray[Any]]:
+        """What a function makes of each group of rows: on a CPU, each thread computes some groups by itself."""
+        if self.device.type != "cpu":
+            return [function(group) for group in groups]
+        return torch_in_threads(lambda some: [function(group) for group in some], groups, 1)
 
     @torch.no_grad()
     def vectors_apart(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -212,10 +226,11 @@ class Autoencoder(nn.Module):
 
     def rows(self, latents: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
         """Greedy decoding of many vectors, in batches."""
-        parts = [
-            self.write(torch.from_numpy(latents[i : i + BATCH].astype(np.float32)).to(self.device)).cpu().numpy()
-            for i in range(0, len(latents), BATCH)
-        ]
+        _ = self._cells  # made once, before there are threads
+        parts = self._each(
+            lambda some: self.write(torch.from_numpy(some.astype(np.float32)).to(self.device)).cpu().numpy(),
+            [latents[i : i + BATCH] for i in range(0, len(latents), BATCH)],
+        )
         return np.concatenate(parts) if parts else np.zeros((0, 1), dtype=np.int64)
 
 

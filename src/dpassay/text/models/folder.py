@@ -85,7 +85,7 @@ def write_folder(folder: Path, about: About, arrays: Arrays) -> None:
 
 
 def emptied(folder: Path, *more: str) -> bool:
-    """Delete what a process left that ended while it saved its first model, and say whether it was that.
+    """Delete what a process left that ended before it saved its first model, and say whether the folder is empty now.
 
     A folder that holds a model, or anything else than weights without one and the files of these names, is left alone.
     """
@@ -96,7 +96,7 @@ def emptied(folder: Path, *more: str) -> bool:
         return False
     for path in found:
         path.unlink()
-    return bool(found)
+    return True
 
 
 def read_folder(folder: Path, kind: type[Kind]) -> tuple[Kind, Arrays]:

@@ -76,24 +76,31 @@ def test_a_line_keeps_its_place_whichever_thread_rewrites_it(model, texts, monke
     assert sorted(map(len, parts)) == [32, 54, 64]  # of five groups of 32, the last with 22
 
 
-def test_an_audit_writes_in_threads_of_one_each(model, monkeypatch):
+def test_an_audit_writes_and_reads_in_threads_of_one_each(model, monkeypatch):
     """Threads that shared each small matrix took eight times the CPU time of one."""
     monkeypatch.setattr(threads, "cores", lambda: 2)
-    private, seen, kept = rewriter(model), [], torch.get_num_threads()
-    whole = private.rewrite(["a flight", "to rome"] * 300, np.random.default_rng(0))
-    texts_of = type(model).texts
-    monkeypatch.setattr(
-        type(model),
-        "texts",
-        lambda self, rows: seen.append((len(rows), torch.get_num_threads())) or texts_of(self, rows),
-    )
+    private, seen, kept, network = rewriter(model), [], torch.get_num_threads(), type(model.network)
+    said = ["a flight", "to rome"] * 300
+    whole, vectors = private.rewrite(said, np.random.default_rng(0)), model.vectors(said)
+    for name in ("write", "_read"):
+        real = getattr(network, name)
+
+        def watched(self, rows, *rest, real=real, name=name):
+            seen.append((name, torch.get_num_threads()))
+            made = real(self, rows, *rest)
+            assert not made.requires_grad
+            return made
+
+        monkeypatch.setattr(network, name, watched)
     try:
         torch.set_num_threads(2)
-        assert private.rewrite(["a flight", "to rome"] * 300, np.random.default_rng(0)) == whole
+        assert private.rewrite(said, np.random.default_rng(0)) == whole
+        assert (model.vectors(said) == vectors).all()
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(kept)
-    assert sorted(seen) == [(256, 1), (344, 1)]  # of three groups of 256, the last with 88
+    groups = 3  # of 256, each read in both directions
+    assert sorted(seen) == [("_read", 1)] * 2 * groups + [("write", 1)] * groups
 
 
 def test_rewriting_encodes_each_line_apart(model, monkeypatch):

@@ -145,21 +145,14 @@ class LatentRewriter(_Autoencoder):
         )
 
     def rewrite(self, texts: Sequence[str], rng: np.random.Generator) -> list[str]:
-        """One rewriting of each text, with numpy's noise. Few calls with many texts are faster than many with few.
-
-        An audit asks for few at a time: on the CPU each thread writes some of them by itself.
-        """
+        """One rewriting of each text, with numpy's noise. Few calls with many texts are faster than many with few."""
         different = dict.fromkeys(texts)
         if 2 * len(different) <= len(texts):  # an audit asks for many rewritings of a few texts
             encoded = {text: _vector(self.model, text) for text in different}
             vectors = np.concatenate([encoded[text] for text in texts])
         else:
             vectors = self.model.vectors(texts)
-        noisy = self.noise.sample(vectors, rng)
-        on_cpu = self.model.network.device.type == "cpu"
-        return (
-            torch_in_threads(lambda some: self.write(np.array(some)), [*noisy], BATCH) if on_cpu else self.write(noisy)
-        )
+        return self.write(self.noise.sample(vectors, rng))
 
     def release(self, texts: Sequence[str]) -> list[str]:
         """One rewriting of each text that may be published; each depends on its own text alone.
