@@ -150,7 +150,6 @@ class Autoencoder(nn.Module):
         cells = self._cells[:2]
 
         @torch.no_grad()  # each thread has its own
-        @torch.no_grad()  # each thread has its own
         def encoded(some: NDArray[np.intp]) -> NDArray[np.float32]:
             batch, long = numbers[some, : lengths[some[0]]], lengths[some]
             mirrored = np.take_along_axis(batch, (long[:, None] - 1 - np.arange(batch.shape[1])) % batch.shape[1], 1)
