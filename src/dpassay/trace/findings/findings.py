@@ -246,15 +246,16 @@ def as_coded(uses: Sequence[NoiseSite], others: Mapping[int, Sequence[NodeLaw]] 
         size = f"{scales[0]:.6g}" if len(scales) == 1 else f"{scales[0]:.6g}..{scales[-1]:.6g}"
         if kinds == ["bernoulli"]:
             size = f"{float(first.share.flat[0]):.6g}"
-        seen = groups.setdefault((tuple(kinds), size, use.x.place), _Seen([[] for _ in laws], []))
+        mixed = bool(first.mixed[at].any())
+        seen = groups.setdefault((tuple(kinds), size, mixed, use.x.place), _Seen([[] for _ in laws], []))
         for side, law in enumerate(laws[: len(seen.centres)]):
             half = np.where(law.kind == "uniform", law.scale / 2, 0.0)
             seen.centres[side] += (law.centre + half)[at].reshape(-1).tolist()
         seen.index += index
-    return "; ".join(dict.fromkeys(_group(key[0], key[1], seen) for key, seen in groups.items()))
+    return "; ".join(dict.fromkeys(_group(key[0], key[1], key[2], seen) for key, seen in groups.items()))
 
 
-def _group(kinds: tuple[str, ...], size: str, seen: _Seen) -> str:
+def _group(kinds: tuple[str, ...], size: str, mixed: bool, seen: _Seen) -> str:
     if kinds == ("bernoulli",):
         numbers = "1 number" if len(seen.index) == 1 else f"{len(seen.index):,} numbers, each"
         return f"{numbers} kept with probability {size}"
@@ -266,6 +267,8 @@ def _group(kinds: tuple[str, ...], size: str, seen: _Seen) -> str:
     drawn, many = len(set(seen.index)), len(seen.index)
     rest = "" if drawn == many else f", one number for {'all ' if drawn == 1 else ''}{many // drawn:,} coordinates"
     name = " and ".join(kinds).replace(" ", "_")
+    if mixed:  # a norm would be that of the other noise too
+        return f"{'a number' if many == 1 else f'{many:,} numbers'} with other noise | {name}({size}){rest}"
     return f"l{q} norm at most {most:.6g} on {inputs} inputs{clip} | {name}({size}){rest}"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpassay.trace.watch.deciding import compared_with, decided
-from dpassay.trace.watch.follow import combined, moved
+from dpassay.trace.watch.follow import combined, dotted, moved
 from dpassay.trace.watch.numbers import (
     LONGEST,
     apply,
@@ -30,6 +30,7 @@ _AS_FUNCTIONS: dict[str, Any] = {
     "sum": np.sum,
     "mean": np.mean,
     "clip": np.clip,
+    "dot": np.dot,
     "argmax": np.argmax,
     "argmin": np.argmin,
     "argsort": np.argsort,
@@ -203,6 +204,19 @@ def _in_place(name: str) -> Callable[[Any, Any], Any]:
     return operate
 
 
+def _product(swapped: bool) -> Callable[[Any, Any], Any]:
+    """The operator @."""
+
+    def operate(self: Any, other: Any) -> Any:
+        operands = [other, self] if swapped else [self, other]
+        values = [plain(one) for one in operands]
+        node = attempted(lambda: dotted([node_of(one) for one in operands], values))
+        result = operator.matmul(*values)
+        return with_node(result, node, scalar=not isinstance(result, np.ndarray))
+
+    return operate
+
+
 def _natural(name: str) -> Callable[..., Any]:
     """Any other method, of the array of the code."""
 
@@ -253,6 +267,8 @@ for _name in (
     "matmul",
 ):
     setattr(WatchedArray, f"__i{_name}__", _in_place(_name))
+setattr(WatchedArray, "__matmul__", _product(False))  # noqa: B010 - with other types than numpy's
+setattr(WatchedArray, "__rmatmul__", _product(True))  # noqa: B010
 for _name in _MOVING:
     setattr(WatchedArray, _name, _moving(_name))
 for _name, _function in _AS_FUNCTIONS.items():

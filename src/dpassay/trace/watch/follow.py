@@ -215,6 +215,26 @@ def summed(node: Node, axis: Any, mean: bool) -> Node | None:
     return _made([node], tuple(terms), asarray(node.offset.sum(axis=axis) * times), node.added)
 
 
+def dotted(nodes: Sequence[Node | None], values: Sequence[Any]) -> Node | None:
+    """The product of a matrix or a vector with a vector, one of them plain."""
+    shapes = [np.shape(value) for value in values]
+    if (
+        len(nodes) != 2
+        or (nodes[0] is None) == (nodes[1] is None)
+        or len(shapes[1]) != 1
+        or len(shapes[0]) not in (1, 2)
+    ):
+        return None
+    found = None if shapes[0][-1:] != shapes[1] else combined(np.multiply, nodes, [asarray(one) for one in values])
+    total = None if found is None else summed(found, len(shapes[0]) - 1, mean=False)
+    if total is not None:  # what is multiplied by 0 is not in it
+        terms: list[tuple[Array, Array]] = []
+        for index, factor in total.terms:
+            _add_term(terms, np.where(factor == 0, -1, index), factor)
+        total.terms = tuple(terms)
+    return total
+
+
 def consistent(node: Node, values: Any) -> bool:
     """Whether a node is still valid: numbers that were changed without notice are no longer followed."""
     result = asarray(values, dtype=float)

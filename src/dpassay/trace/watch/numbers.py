@@ -18,7 +18,7 @@ import numpy as np
 from numpy import asarray
 
 from dpassay.trace.watch.deciding import COMPARED, compared_with, decided, placed_among, ranked
-from dpassay.trace.watch.follow import assigned, combined, consistent, joined, moved, of_draw, summed
+from dpassay.trace.watch.follow import assigned, combined, consistent, dotted, joined, moved, of_draw, summed
 from dpassay.trace.watch.picking import picked
 from dpassay.trace.watch.record import Array, DrawRecord, Node, current, importing
 
@@ -32,7 +32,9 @@ _ARGMAX, _ARGSORT = np.argmax, np.argsort
 _PICKING = {np.argmax, np.argmin}
 _PLACING = {np.searchsorted, np.digitize}
 _LIBRARIES = {"dpassay", "numpy", "scipy", "pandas", "torch", "sklearn", "statsmodels", "pyarrow", "numba"}
+_DOTS = {np.dot, np.inner}
 LONGEST = 4096  # lists are followed up to this length
+_ADD_EXACTLY = math.fsum
 _FULL, _SUM, _MEAN, _CLIP, _ADD_ALL = np.full, np.sum, np.mean, np.clip, sum  # during a run some are replaced
 
 _T = TypeVar("_T")
@@ -162,6 +164,8 @@ def apply(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[s
     elif ufunc is np.add and method == "reduce" and (only := node_of(inputs[0])) is not None:
         alone = not set(options) - {"axis"}
         node = attempted(lambda: summed(only, options.get("axis", 0), mean=False)) if alone else None
+    elif ufunc is np.matmul and method == "__call__" and not options:
+        node = attempted(lambda: dotted([node_of(one) for one in inputs], values))
     result = getattr(ufunc, method)(*values, **options)
     if out is not None and len(out) == 1 and type(out[0]) in NATURAL:
         out[0].node = getattr(with_node(result, node, scalar=False), "node", None)
@@ -237,7 +241,7 @@ def _decide(function: Any, arguments: Any) -> None:
         placed_among(nodes[numbers], plain(arguments[edges]))
     elif function in (np.round, np.around) and len(arguments) == 1:
         compared_with(np.rint, nodes, [])
-    elif function not in _MOVES | _JOINS | _EACH | {_SUM, _MEAN}:
+    elif function not in _MOVES | _JOINS | _EACH | _DOTS | {_SUM, _MEAN}:
         for node in nodes:
             what = f"given to {getattr(function, '__name__', 'a function')}"
             decided(node, COMPARED if function in _PICKING | {_ARGSORT} else what)
@@ -260,6 +264,8 @@ def _after(function: Any, first: Any, arguments: Any, options: Any) -> Node | No
             given += [simply.pop(name, simply.pop(old, None)) for name, old in _ENDS[len(given) - 1 :]]
             nodes += [None] * (3 - len(nodes))
         return combined(function, nodes, given, simply or None)
+    if function in _DOTS and len(arguments) == 2 and not options:
+        return dotted([node_of(one) for one in arguments], [plain(one) for one in arguments])
     if function in (_SUM, _MEAN) and (own := node_of(first)) is not None and len(arguments) < 3:
         axis = rest[0] if rest else simply.get("axis")
         return summed(own, axis, mean=function is _MEAN) if not set(simply) - {"axis"} else None
@@ -298,19 +304,22 @@ def making(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def totalling(function: Callable[..., Any]) -> Callable[..., Any]:
-    """numpy's sum or mean, in which lists of watched numbers stay watched."""
+    """numpy's sum, mean or dot, in which lists of watched numbers stay watched."""
 
     def total(*arguments: Any, **options: Any) -> Any:
-        thing = arguments[0] if arguments else None
-        if isinstance(thing, list | tuple) and current() is not None:
-            node = attempted(lambda: gathered(thing))
-            if node is not None:
-                made = with_node(asarray(plain(thing)), node, scalar=False)
-                return function(made, *arguments[1:], **options)
-            return function(plain(thing), *arguments[1:], **options)
-        return function(*arguments, **options)
+        if current() is None or not any(isinstance(one, list | tuple) for one in arguments[:2]):
+            return function(*arguments, **options)
+        return function(*map(_as_array, arguments[:2]), *arguments[2:], **options)
 
     return total
+
+
+def _as_array(thing: Any) -> Any:
+    """A list as the array that numpy makes of it, if there are watched numbers in it."""
+    node = attempted(lambda: gathered(thing)) if isinstance(thing, list | tuple) else None
+    if node is not None:
+        return with_node(asarray(plain(thing)), node, scalar=False)
+    return plain(thing) if isinstance(thing, list | tuple) else thing
 
 
 @cache
@@ -369,15 +378,21 @@ def _quantile(own: Callable[..., Any], one_by_one: bool) -> Callable[..., Any]:
 
 def adding(things: Any, /, start: Any = 0) -> Any:
     """Python's sum, in which watched numbers stay watched: exact floats are added with less rounding than others."""
-    if current() is None:
-        return _ADD_ALL(things, start)
-    parts = list(things)
-    result = _ADD_ALL([plain(one) for one in parts], plain(start))
-    if not any(type(one) in NATURAL for one in (*parts, start)) or len(parts) > LONGEST:
+    return _ADD_ALL(things, start) if current() is None else _added(_ADD_ALL, list(things), start)
+
+
+def adding_exactly(things: Any, /) -> Any:
+    """The same for math.fsum."""
+    return _ADD_EXACTLY(things) if current() is None else _added(_ADD_EXACTLY, list(things))
+
+
+def _added(add: Callable[..., Any], parts: list[Any], *start: Any) -> Any:
+    result = add([plain(one) for one in parts], *map(plain, start))
+    if not any(type(one) in NATURAL for one in (*parts, *start)) or len(parts) > LONGEST:
         return result
 
     def total() -> Node | None:
-        node, value = node_of(start), plain(start)
+        node, value = (node_of(start[0]), plain(start[0])) if start else (None, 0)
         for one in parts:
             if node is not None or node_of(one) is not None:
                 node = combined(np.add, [node, node_of(one)], [value, plain(one)])

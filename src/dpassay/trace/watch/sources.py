@@ -38,6 +38,7 @@ from dpassay.trace.watch.loaders import watched_methods
 from dpassay.trace.watch.numbers import (
     MATH,
     NATURAL,
+    adding_exactly,
     elementwise,
     making,
     picking,
@@ -235,7 +236,8 @@ def _patch_libraries(patches: Patches) -> dict[int, Any]:
     put(np.random, "RandomState", WatchedState)
     for name in _MAKING:
         put(np, name, making(getattr(np, name)))
-    for name in ("sum", "mean"):
+    put(math, "fsum", adding_exactly)
+    for name in ("sum", "mean", "dot", "inner"):
         put(np, name, totalling(getattr(np, name)))
     for name in ("argmax", "argmin"):
         put(np, name, picking(getattr(np, name)))
