@@ -124,12 +124,9 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
         elif not watched.draws:
             reasons.append("the output changes from run to run, and no draw was seen")
         elif trials is not None and not trials.different and watched.upper.b < INFINITY.a:
-            if watched.upper.b > guarantee.exact_epsilon.b:
-                reasons.append(
-                    f"the noise as watched may lose up to {float(watched.upper.b):.6g}, more than is claimed"
-                )
-            else:
-                reasons.append(_too_few(trials, float(watched.upper.b)))
+            most = float(watched.upper.b)
+            too_much = f"the noise as watched may lose up to {most:.6g}, more than is claimed"
+            reasons.append(too_much if most > guarantee.exact_epsilon.b else _too_few(trials, most))
     shown = "no event was found that tells the inputs apart"
     if count is not None and count.epsilon > 0:
         shown = f"{count} shows ε ≥ {count.epsilon:.3g}"

@@ -20,6 +20,7 @@ from dpassay.trace.natural.runs import Natural
 from dpassay.values import dataclass
 
 PILOT, FEW, MOST_COUNTED = 200, 12, 200_000
+AGAIN = 5  # times as many runs to choose an event on in the next look
 LOOKS = 3  # times an event is chosen and counted; each look has its part of α
 MOST_KEPT = 20_000  # outputs of each input, to choose an event on
 USUAL = 0.32  # α of a standard error in both rates
@@ -133,13 +134,13 @@ class Counting:
             self._keep(pilot)
             chosen = self._chosen()
             if chosen is None:
-                size *= 5
+                size *= AGAIN
                 continue
             event, first = chosen
             alpha = self.alpha / LOOKS
             runs = self._enough(event, first, alpha, last=look == LOOKS - 1)
             if not runs:
-                size = min(5 * size, MOST_KEPT)
+                size = min(AGAIN * size, MOST_KEPT)
                 continue
             counted = self.more(runs)
             if counted is None:
@@ -160,7 +161,7 @@ class Counting:
             if best.epsilon > self.epsilon:
                 return best
             self._keep(counted)
-            size = min(5 * size, MOST_KEPT)
+            size = min(AGAIN * size, MOST_KEPT)
         return best
 
     def _keep(self, new: tuple[Outputs, Outputs]) -> None:
@@ -230,6 +231,10 @@ class Counting:
         careful = _ROOM * self._deciding(*planned_rates(both, runs, USUAL), alpha)
         hopeful = _ROOM * self._deciding(both[0] / runs, both[1] / runs, alpha)
         if careful <= time_for * (2 if self.measured <= FEW else 1):  # of few, most of the time is that of the process
+            if not last and AGAIN * runs < careful and AGAIN * runs <= self._affordable(_PILOTS / 2):
+                return 0  # the rates are hardly known, and more runs to know them cost less than so many
+            if last:  # nothing else is left to do with the time
+                careful = max(careful, min(2 * careful, time_for))
             return int(max(careful, min(PILOT, self._affordable(_MORE))))
         if last or not self._affordable(_COUNTED / 4):
             return max(1, time_for)

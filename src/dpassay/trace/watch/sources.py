@@ -236,13 +236,8 @@ def _patch_libraries(patches: Patches) -> dict[int, Any]:
     put(np.random, "RandomState", WatchedState)
     for name in _MAKING:
         put(np, name, making(getattr(np, name)))
-    put(math, "fsum", adding_exactly)
-    for name in ("sum", "mean", "dot", "inner"):
-        put(np, name, totalling(getattr(np, name)))
-    for name in ("argmax", "argmin"):
-        put(np, name, picking(getattr(np, name)))
-    for name, alike in MATH.items():
-        put(math, name, elementwise(getattr(math, name), alike))
+    for module, name, value in _computing():
+        put(module, name, value)
     for name in _PYTHON_DRAWS:
         own = getattr(random.Random, name)
         if name in PYTHON_CHOICES:
@@ -268,6 +263,17 @@ def _patch_libraries(patches: Patches) -> dict[int, Any]:
             put(module, name, _opaque(getattr(module, name), f"{module.__name__}.{name.strip('_')}"))
     put(os, "_exit", _staying(os._exit))
     return replaced
+
+
+def _computing() -> Iterator[tuple[ModuleType, str, Any]]:
+    """Functions that compute with numbers: module, name, and watched."""
+    yield math, "fsum", adding_exactly
+    for name in ("sum", "mean", "dot", "inner"):
+        yield np, name, totalling(getattr(np, name))
+    for name in ("argmax", "argmin"):
+        yield np, name, picking(getattr(np, name))
+    for name, alike in MATH.items():
+        yield math, name, elementwise(getattr(math, name), alike)
 
 
 @cache
