@@ -81,7 +81,7 @@ def why_not_neighbours(x: Any, y: Any, relation: Neighbours, pipeline: Pipeline 
     """Why a guarantee does not cover two inputs; empty if it does, or if that cannot be seen from them.
 
     >>> why_not_neighbours("fly to Rome", "fly from Paris", Neighbours("word"))
-    'they differ in 2 words, and neighbours differ in one'
+    'they differ in 2 words, and neighbors differ in one'
     """
     if relation.relation == "word":
         if not isinstance(x, str) or not isinstance(y, str):

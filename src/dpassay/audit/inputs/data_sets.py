@@ -19,7 +19,7 @@ def why_not_records(x: Any, y: Any, relation: Neighbours, *, data_sets: bool = F
     With `data_sets` they must be such; otherwise a number or a text may stand for one.
 
     >>> why_not_records([1, 2, 3], [1, 5, 6], Neighbours("replace-record"))
-    'they differ in 2 records, and neighbours have one replaced'
+    'they differ in 2 records, and neighbors have one replaced'
     """
     if relation.relation not in ("replace-record", "add-remove-record"):
         return ""

@@ -24,7 +24,7 @@ def why_not_neighbours_of(pipeline: Pipeline, x: Any, y: Any, relation: Neighbou
     >>> from dpassay.pipeline.parser import parse
     >>> counted = parse("query(l1, 1) | laplace(1)", dim=1)
     >>> why_not_neighbours_of(counted, [0.0], [5.0], counted.neighbours)
-    "they are 5 apart, and neighbours' answers are at most 1 apart"
+    "they are 5 apart, and neighbors' answers are at most 1 apart"
     """
     try:
         check_neighbours(pipeline, relation)

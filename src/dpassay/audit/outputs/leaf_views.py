@@ -415,8 +415,6 @@ def columns_of_array(numbers: Array, paths: Sequence[str]) -> Array:
             base, place = path, 0
         if path.startswith((INDEX, COUNT)):
             rows[:, j] = _places(numbers, path)
-        elif path.startswith(OF_WORD):
-            rows[:, j] = 0.0  # numbers have no words
         elif base == ROOT and place < width:
             rows[:, j] = numbers[:, place]
     return rows
