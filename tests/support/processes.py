@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +73,17 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, operation: int) -> None:
 
     for name in ("replace", "unlink"):
         monkeypatch.setattr(Path, name, until(getattr(Path, name)))
+
+
+def killed_at_each_moment(monkeypatch: pytest.MonkeyPatch, folder: Path, work: Callable[[Path], Any]) -> Iterator[Path]:
+    """The places that work leaves if it is killed at its first operation on files, at its second, and so on."""
+    for operation in count(1):
+        place = folder / f"{operation}"
+        ended = False
+        with monkeypatch.context() as patch, suppress(Killed):
+            kill_at(patch, operation)
+            work(place)
+            ended = True
+        yield place
+        if ended:
+            return

@@ -15,7 +15,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # typer has no publ
 
 # The help shows the options of a command in these groups, if it has more than FEW.
 FEW = 8
-GROUPS = {
+OPTION_GROUPS = {
     "Subject": "pipeline python interpreter command url model mechanism language_model package stub set dim stages "
     "schema list only from tests own encoder as_published",
     "Claim": "epsilon true_epsilon delta metric order rho mu neighbours people certificate",
@@ -79,7 +79,7 @@ def format_options(command: Any, ctx: Any, formatter: Any) -> None:
         with formatter.section("Arguments"):
             formatter.write_dl(arguments)
     wide = max((len(name) for _, (name, _) in options), default=0)
-    for group in [*GROUPS, "Options"] if len(options) > FEW else [None]:
+    for group in [*OPTION_GROUPS, "Options"] if len(options) > FEW else [None]:
         rows = [(name.ljust(wide), said) for its, (name, said) in options if group in (None, its)]
         if rows:
             with formatter.section(group or "Options"):
@@ -92,7 +92,7 @@ def _long_name(parameter: Any) -> str:
 
 def _group(parameter: Any) -> str:
     name = _long_name(parameter)
-    return next((group for group, names in GROUPS.items() if name in names.split()), "Options")
+    return next((group for group, names in OPTION_GROUPS.items() if name in names.split()), "Options")
 
 
 def _with_value(parameter: Any, shown: str) -> str:

@@ -142,7 +142,7 @@ def _dptext(claim: Claim, folder: Path, changes: dict[str, Any]) -> Running:
         right = next(name for name, reading in READINGS.items() if reading == subject.reading)
         raise InputError(f"{folder} has the noise of {right}; check that, or train with --reading")
     if "epsilon" in changes:
-        own = f"{subject.epsilon:g}" + " (learned, and so no guarantee)" * subject.learnt
+        own = f"{subject.epsilon:g}" + " (learned, and therefore not a guarantee)" * subject.learnt
         raise InputError(f"{folder} has its own epsilon, {own}: leave --epsilon out, or train another")
     return Running(subject, {"dim": subject.dim, "epsilon": repr(subject.epsilon)})
 

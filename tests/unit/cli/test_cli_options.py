@@ -239,7 +239,7 @@ def test_the_help_has_groups_of_options_and_no_types_of_python(here, name):
     assert code == 0
     assert not re.search(r"<\w+(\[\w+\])?>", out)
     options = re.findall(r"^  (?:-\w, )?--[\w-]+", out, re.MULTILINE)
-    groups = [one for one in [*usage.GROUPS, "Options"] if f"\n{one}:\n" in out]
+    groups = [one for one in [*usage.OPTION_GROUPS, "Options"] if f"\n{one}:\n" in out]
     if len(options) <= usage.FEW:
         assert groups == ["Options"]
     else:

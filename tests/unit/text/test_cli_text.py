@@ -283,7 +283,7 @@ def test_dptext_is_reported_with_what_holds_and_what_a_guess_reaches(here, tmp_p
     assert f"with the adversary (weight 2.5); chance: {found['chance']:.3f}" in out
     assert f"always the most common one: {found['commonest_task']:.3f}" in out
     code, _, err = here("check", "dptext-zero", "--model", tmp_path / "a", "--epsilon", 3)
-    assert (code, "(learned, and so no guarantee)" in err) == (2, True)
+    assert (code, "(learned, and therefore not a guarantee)" in err) == (2, True)
 
 
 def test_dpnr_says_that_its_training_texts_are_not_covered(here, tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ from dpassay.training.federated import RoundPlan
 from dpassay.training.run import CANARY_FILE, SECRETS, Trained, opened, train
 from dpassay.training.settings import Settings
 from dpassay.training.statement import stated_as_finished
-from processes import Killed, interruptible, kill_at
+from processes import interruptible, killed_at_each_moment
 
 SAID = flights(150)
 TINY = {"embedding": 4, "hidden": 4, "rate": 0.2}
@@ -89,22 +89,13 @@ def test_a_run_that_is_killed_at_any_moment_goes_on_to_the_same_weights_and_scor
     monkeypatch.setattr(runs, "SAVED_EVERY", -1.0)
     train(said, tmp_path / "whole", chosen, vocabulary=known_words())
     whole, scores = weights(tmp_path / "whole"), (tmp_path / "whole" / CANARY_FILE).read_bytes()
-    operation, ended = 0, False
-    while not ended:
-        operation += 1
-        place = tmp_path / f"{operation}"
-        with monkeypatch.context() as patch:
-            kill_at(patch, operation)
-            try:
-                train(said, place, chosen, vocabulary=known_words())
-                ended = True
-            except Killed:
-                pass
+    again = {"vocabulary": known_words()}
+    for place in killed_at_each_moment(monkeypatch, tmp_path, lambda place: train(said, place, chosen, **again)):
         if not stated_as_finished(place):
-            train(said, place, chosen, vocabulary=known_words(), resume=True)
+            train(said, place, chosen, **again, resume=True)
         assert same(weights(place), whole)
         assert (place / CANARY_FILE).read_bytes() == scores
-    assert operation > 12  # five operations for each of three saves, the scores and the key
+    assert int(place.name) > 12  # five operations for each of three saves, the scores and the key
 
 
 def test_a_folder_that_a_killed_run_emptied_is_trained_into_anew(tmp_path):

@@ -115,7 +115,7 @@ def _in_texts(outputs: Sequence[Outputs]) -> list[View]:
 
 
 def _of_words(outputs: Sequence[Outputs]) -> list[View]:
-    """Relations of how often words occur: those that are not rare, and do not tell the inputs apart by themselves."""
+    """Relations between the counts of common words that do not distinguish the inputs by themselves."""
     texts = [split_texts(side) for side in outputs]
     there = Counter(chain.from_iterable(map(set, chain.from_iterable(texts))))
     all_of_them = sum(map(len, texts))
@@ -205,12 +205,13 @@ def _exclusive_or(sides: Sequence[Array], paths: Sequence[str], span: Array) -> 
         # Twice the mean of ±1 moves as much as that of numbers of any phase.
         scored[View("xor", (paths[j],))] = float(_deviation([side.mean() for side in signs], signs)) / 2
     one, two = np.triu_indices(integers[0].shape[1], 1)
-    for bit in range(1, int(span[:MOST_PAIRED].max()).bit_length() if len(one) else 0):
+    highest = int(span[:MOST_PAIRED].max()).bit_length() if len(one) else 0
+    for bit in range(1, min(highest, MOST_BITS)):
         signs = [np.asarray(1.0 - 2.0 * (rows >> bit & 1), dtype=float) for rows in integers]
         gaps = _deviation([(side.T @ side)[one, two] / len(side) for side in signs], signs) / 2
         alone = _deviation([side.mean(axis=0) for side in signs], signs) / 2
         best = int(gaps.argmax())
-        if gaps[best] > CLEARLY * max(alone[one[best]], alone[two[best]]) and bit < MOST_BITS:
+        if gaps[best] > CLEARLY * max(alone[one[best]], alone[two[best]]):
             scored[View("xor", (paths[one[best]], paths[two[best]]), modulus=float(1 << bit))] = float(gaps[best])
     return scored
 

@@ -220,7 +220,7 @@ def _gained(rule: DecisionRule, runs: int, hypothesis: Hypothesis) -> float:
 
 
 def _surprising(rule: DecisionRule, hypothesis: Hypothesis) -> bool:
-    """Whether so many correct guesses on runs that it was not chosen on would seldom happen under the claim."""
+    """Whether so many correct guesses, on runs that it was not chosen on, are improbable under the claim."""
     if hypothesis.delta:
         return False
     log_p, log_not = log_limits(hypothesis.epsilon, hypothesis.candidates)

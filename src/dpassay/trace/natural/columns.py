@@ -45,7 +45,7 @@ class Outputs(Sequence[WholeReading]):
         return self._column((at, path), number)
 
     def written(self, at: int, path: str, k: int, many: int) -> Array:
-        """The number `k` of those that are written in a text, if they are so many."""
+        """Number `k` of the numbers that are written in a text; NaN where the text does not have this many."""
 
         def number(one: WholeReading) -> float:
             found = numbers_in(part(one, at, path))

@@ -232,7 +232,7 @@ class Counting:
         hopeful = _ROOM * self._deciding(both[0] / runs, both[1] / runs, alpha)
         if careful <= time_for * (2 if self.measured <= FEW else 1):  # of few, most of the time is that of the process
             if not last and AGAIN * runs < careful and AGAIN * runs <= self._affordable(_PILOTS / 2):
-                return 0  # the rates are hardly known, and more runs to know them cost less than so many
+                return 0  # the rates are uncertain, and measuring them again costs less than counting in so many runs
             if last:  # nothing else is left to do with the time
                 careful = max(careful, min(2 * careful, time_for))
             return int(max(careful, min(PILOT, self._affordable(_MORE))))

@@ -47,7 +47,7 @@ BATCH, LEARNING_RATE = 32, 5e-3
 PRACTICE = 5  # steps of the discriminator per step of the rest: what a weak discriminator misses is not hidden
 LEAST, LARGEST = 1e-6, 1e6  # an epsilon that is fixed
 START = 1.0  # starting value of a learned ε
-LEARNED = "epsilon was learned from the training texts, and a number that depends on them is no guarantee"
+LEARNED = "epsilon was learned from the training texts, and a number that depends on them is not a guarantee"
 NEVER_NEGATIVE = "the noise is never negative, so an output below a text's vector rules that text out"
 COPIES = 8  # noisy vectors per text that the attacker, who has the model, makes to train on
 
@@ -158,7 +158,7 @@ class Dptext(EncodedText):
     """
 
     reading: Reading = "zero"
-    learnt: bool = False  # whether ε was learned from the texts, and so is no guarantee at all
+    learnt: bool = False  # whether ε was learned from the texts, and so is not a guarantee
 
     def __post_init__(self) -> None:
         epsilon, reading = check_positive(self.epsilon, "epsilon"), reading_of(self.reading)
@@ -290,7 +290,7 @@ def _optimise(
         hidden = cross_entropy(network.discriminator(seen(noisy)), attributes)
         take_step(optimisers[1], written + task - data.adversary * hidden, others, plan.rate(step))
         if progress is not None:
-            now = f"epsilon {log_epsilon.exp().item():.3g}" + " (learned: no guarantee)" * (fixed is None)
+            now = f"epsilon {log_epsilon.exp().item():.3g}" + " (learned: not a guarantee)" * (fixed is None)
             progress(step + 1, plan.steps, f"task {task.item():.2f}, {now}")
     return log_epsilon.exp().item() if fixed is None else fixed
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from processes import Killed, interruptible, kill_at
+from processes import interruptible, killed_at_each_moment
 
 torch = pytest.importorskip("torch", reason="text systems need the extra: pip install 'dpassay[text]'")
 
@@ -54,20 +54,11 @@ def test_a_run_that_is_killed_at_any_moment_goes_on_to_the_same_weights(tmp_path
     monkeypatch.setattr("dpassay.text.rewriters.vectors.adept.SAVED_EVERY", -1.0)
     plan = EpochPlan(2, 4, 0.01)
     whole = train(TEXTS, [], tmp_path / "whole", plan, **TINY).about
-    operation, ended = 0, False
-    while not ended:
-        operation += 1
-        place = tmp_path / f"{operation}"
-        with monkeypatch.context() as patch:
-            kill_at(patch, operation)
-            try:
-                train(TEXTS, [], place, plan, **TINY)
-                ended = True
-            except Killed:
-                pass
+    killed = killed_at_each_moment(monkeypatch, tmp_path, lambda place: train(TEXTS, [], place, plan, **TINY))
+    for place in killed:
         assert train(TEXTS, [], place, plan, **TINY, resume=True).about.sha256 == whole.sha256
         assert {path.name for path in place.iterdir() if not path.match(".*.part")} == {MODEL, WEIGHTS}
-    assert operation > 9  # three operations for each of three saves
+    assert int(place.name) > 9  # three operations for each of three saves
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(tmp_path):

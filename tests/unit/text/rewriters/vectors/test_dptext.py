@@ -225,7 +225,7 @@ def test_training_is_the_same_each_time_and_leaves_the_generator_of_torch_alone(
     assert torch.equal(torch.rand(1), before)
     assert report == trained["nan"][1]
     assert [step[:2] for step in told] == [(i, 6) for i in range(1, 7)]
-    assert f"epsilon {system.epsilon:.3g} (learned: no guarantee)" in told[-1][2]
+    assert f"epsilon {system.epsilon:.3g} (learned: not a guarantee)" in told[-1][2]
 
 
 @pytest.mark.parametrize(
