@@ -312,6 +312,8 @@ def as_options(message: str) -> str:
     ('pass --dim N', 'pass --set C=VALUE', '--resume needs --save FILE')
     >>> as_options("until_refuted=True stops early, bits=False ignores them, unknown='repr' reads its repr")
     '--until-refuted stops early, --no-bits ignores them, --unknown repr reads its repr'
+    >>> as_options("--model madlib,vocabulary=FILE, or vocabulary=FILE")  # a setting of the rewriter stays one
+    '--model madlib,vocabulary=FILE, or --vocabulary FILE'
     """
     message = message.replace("given as parameters", "given with --set")
     message = re.sub(r"parameters=\{'(\w+)': VALUE\}", r"--set \1=VALUE", message)
@@ -321,7 +323,7 @@ def as_options(message: str) -> str:
     message = re.sub(rf"\b({FLAGS})=(True|False)\b", _as_flag, message)
     message = message.replace("leave neighbours out", "leave --neighbours out")
     message = re.sub(r"\b(text|unknown|neighbours)='([^']*)'", _as_quoted, message)
-    message = re.sub(r"\b(vocabulary|unknown)=(FILE|RULE)\b", r"--\1 \2", message)
+    message = re.sub(r"(?<!,)\b(vocabulary|unknown)=(FILE|RULE)\b", r"--\1 \2", message)
     return re.sub(r"(?<![?&\w])(epsilon|delta|dim|runs|save)=(1e-5|1|10000|N|VALUE|FILE)\b", r"--\1 \2", message)
 
 
