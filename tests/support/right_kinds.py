@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import time
+from functools import lru_cache
 
 import numpy as np
 from scipy.stats import norm
@@ -35,6 +36,17 @@ def list_in_place(x, rng):
     return x
 
 
+def dict_in_place(x, rng):
+    x["row"][0] += rng.laplace()
+    x["calls"] = x.get("calls", 0) + 1
+    return x
+
+
+def frame_in_place(x, rng):
+    x["value"] += rng.laplace()
+    return x
+
+
 class Buffered:
     def __init__(self):
         self.buffers = {}
@@ -53,6 +65,76 @@ class Cached:
 
     def __call__(self, x, rng):
         return self.known.setdefault(x, min(max(x, 0.0), 1.0)) + rng.laplace()
+
+
+class KeptInSlots:
+    """Gives the answer to the last input again, for as long as the input stays the same."""
+
+    __slots__ = ("known", "said")
+
+    def __init__(self):
+        self.known, self.said = None, None
+
+    def __call__(self, x, rng):
+        if self.known != x:
+            self.known, self.said = x, x + rng.laplace()
+        return self.said
+
+
+def kept_in_a_dict():
+    answers = {}
+    return lambda x, rng: answers.setdefault(x, x + rng.laplace())
+
+
+def kept_in_a_list():
+    answers = [None, None]
+
+    def noisy(x, rng):
+        if answers[x] is None:
+            answers[x] = x + rng.laplace()
+        return answers[x]
+
+    return noisy
+
+
+def kept_in_an_array():
+    answers = np.full(2, np.nan)
+
+    def noisy(x, rng):
+        if np.isnan(answers[x]):
+            answers[x] = x + rng.laplace()
+        return float(answers[x])
+
+    return noisy
+
+
+def kept_in_a_variable():
+    known, said = None, None
+
+    def noisy(x, rng):
+        nonlocal known, said
+        if known != x:
+            known, said = x, x + rng.laplace()
+        return said
+
+    return noisy
+
+
+def kept_by_a_cache():
+    own = np.random.default_rng()
+    return lru_cache(lambda x: x + own.laplace())
+
+
+def from_a_supply():
+    """Draws noise for many calls at once, and takes one number after the other."""
+    supply = []
+
+    def noisy(x, rng):
+        if not supply:
+            supply.extend(rng.laplace(size=50).tolist())
+        return x + supply.pop()
+
+    return noisy
 
 
 class Stateful:
@@ -178,6 +260,13 @@ def negative_zero(x, rng):
     return -0.0 if answer(x, rng) else 0.0
 
 
+def small_losses(x, n, rng):
+    return np.ravel(x)[0] + rng.laplace(scale=10, size=n)
+
+
+small_losses.independent_rows = True
+
+
 def gaussian(x, rng):
     return x + rng.normal()
 
@@ -189,6 +278,15 @@ def one_of_four(x, rng):
 
 NUMBERS, ONE = {"pairs": [(0.0, 1.0)]}, {"pairs": [(0, 1)]}
 ROWS, LISTS = {"pairs": [(np.zeros(1), np.ones(1))]}, {"pairs": [([0.0], [1.0])]}
+DICTS = {"pairs": [({"row": [0.0]}, {"row": [1.0]})]}
+
+
+def frames():
+    import pandas as pd
+
+    return {"pairs": [(pd.DataFrame({"value": [0.0]}), pd.DataFrame({"value": [1.0]}))]}
+
+
 KINDS = {  # what makes a subject, what is audited, and options
     "text": (lambda: text, ONE, {}),
     "raising": (lambda: raising, ONE, {}),
@@ -196,8 +294,17 @@ KINDS = {  # what makes a subject, what is audited, and options
     "stateful": (Stateful, NUMBERS, {}),
     "in place": (lambda: in_place, ROWS, {}),
     "list in place": (lambda: list_in_place, LISTS, {}),
+    "dict in place": (lambda: dict_in_place, DICTS, {}),
+    "data frame in place": (lambda: frame_in_place, frames, {"runs": RUNS // 2}),
     "buffered": (Buffered, NUMBERS, {}),
     "cached": (Cached, NUMBERS, {}),
+    "kept in a dict": (kept_in_a_dict, NUMBERS, {}),
+    "kept in a list": (kept_in_a_list, ONE, {}),
+    "kept in an array": (kept_in_an_array, ONE, {}),
+    "kept in a variable": (kept_in_a_variable, NUMBERS, {}),
+    "kept in slots": (KeptInSlots, NUMBERS, {}),
+    "kept by a cache": (kept_by_a_cache, NUMBERS, {}),
+    "from a supply": (from_a_supply, NUMBERS, {}),
     "alternating": (Alternating, NUMBERS, {}),
     "slow to start": (SlowToStart, NUMBERS, {}),
     "seeded by its generator": (lambda: seeded, NUMBERS, {}),
@@ -210,6 +317,11 @@ KINDS = {  # what makes a subject, what is audited, and options
     "a fixed number": (lambda: laplace, NUMBERS, {"fixed": True}),
     "a fixed number, with delta": (lambda: gaussian, NUMBERS, {"delta": DELTA, "fixed": True}),
     "searched inputs": (lambda: laplace, {"region": SensitivityBall(1, 1, 1)}, {}),
+    "farther inputs": (
+        lambda: small_losses,
+        {"region": SensitivityBall(math.inf, 1, 1)},
+        {"epsilon": 0.1, "fixed": True, "runs": 24_000},
+    ),
     "several inputs": (lambda: laplace, {"inputs": [0.0, 0.3, 0.6, 1.0]}, {}),
     "four candidates": (lambda: one_of_four, {"candidates": [0, 1, 2, 3]}, {}),
     "answers": (lambda: answer, ONE, {}),
@@ -226,6 +338,7 @@ KINDS = {  # what makes a subject, what is audited, and options
 
 def audited(kind, seed, **more):
     make, given, options = KINDS[kind]
+    given = given() if callable(given) else given
     asked = {"until_refuted": not options.get("fixed"), "epsilon": 1, "alpha": ALPHA, "runs": RUNS, **options, **more}
     return dpassay.audit(make(), shrink=False, seed=seed, **given, **asked)
 

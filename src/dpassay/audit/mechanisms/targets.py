@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakSet
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from dpassay.adapters import adapted as library_object
 from dpassay.audit.mechanisms.isolation import CallGenerators, called, one_of, one_output, runs_elsewhere
+from dpassay.audit.mechanisms.kept_files import Stores
 from dpassay.audit.mechanisms.memory import memory_of
 from dpassay.audit.mechanisms.python_objects import adapted, attempt, awaited, failure
 from dpassay.audit.outputs.outputs import only_output, read
@@ -254,6 +256,23 @@ def settle(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Generator
             memory.values.found = []
         memory.by_input |= memory.values.answers
     return len(drawn)
+
+
+def read_back(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Generator, stores: Stores) -> str:
+    """The file or database, if there is one, from which calls with inputs that were seen read what earlier ones wrote.
+
+    >>> read_back(as_mechanism(lambda x, rng: rng.random()), (0, 1), np.random.default_rng(0), Stores())
+    ''
+    """
+    if is_pipeline(mechanism) or runs_elsewhere(mechanism):
+        return ""
+
+    def call(x: Any) -> None:
+        draw_each(mechanism, [x], rng)
+
+    for x in inputs:
+        call(x)  # in this process: the runs may have been made in others
+    return next(filter(None, (stores.read_back(partial(call, x)) for x in inputs)), "")
 
 
 def _varies(outputs: Sequence[Any]) -> bool:
