@@ -74,7 +74,7 @@ def _face(verdict: Verdict) -> dict[str, Any]:
         "word": verdict.word,
         "headline": headline(verdict),
         "meaning": meaning(verdict),
-        "interval": str(value),
+        "interval": typeset(str(value)),
         "short": true_shown(verdict),
         "lower": _number(value.lower),
         "upper": _number(value.upper),
@@ -110,7 +110,7 @@ def _rest(claim: Claim, verdict: Verdict) -> dict[str, Any]:
             }
             for repair in verdict.repairs
         ],
-        "holds": [[typeset(f"{delta:g}"), outward(held.upper, 1, 6)] for delta, held in verdict.holds],
+        "holds": [[typeset(f"{delta:g}"), typeset(outward(held.upper, 1, 6))] for delta, held in verdict.holds],
         "theorems": [theorem.value for theorem in verdict.theorems],
         "latex": latex([(replace(claim, name=verdict.subject), verdict)]),
         "verdict": verdict.to_dict(),

@@ -319,6 +319,10 @@ def test_the_gallery(browser, served, size) -> None:  # type: ignore[no-untyped-
     worst = min(page.evaluate(CONTRASTS))
     assert worst[0] >= 4.5, worst
     assert page.locator(".chart a.row").count() == page.locator(".claims li").count()
+    heights = page.evaluate('[...document.querySelectorAll("form select")].map((one) => one.offsetHeight)')
+    assert len(heights) == 4
+    assert len(set(heights)) == 1
+    assert page.locator("#filter").bounding_box()["width"] > 150
     ends = page.evaluate('[...document.querySelectorAll(".chart .end")].map((end) => end.getBoundingClientRect().x)')
     assert len(set(ends)) > 10  # they stand at their places
     assert 0 < min(ends) < max(ends) < size[0]
@@ -334,6 +338,10 @@ def test_the_gallery(browser, served, size) -> None:  # type: ignore[no-untyped-
     assert in_view(page, ".verdict-line")
     worst = min(page.evaluate(CONTRASTS))
     assert worst[0] >= 4.5, worst
+    page.locator("a[href='/proofs/laplace']").first.click()
+    page.wait_for_selector("h1:has-text('Laplace noise')")
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+    page.go_back()
     page.locator("a.button").click()
     opened.wait_for("refuted")
     opened.end(served)

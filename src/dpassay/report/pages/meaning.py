@@ -1,6 +1,7 @@
 """What a verdict means to the person whose text it is: how far an output can raise the odds between two inputs."""
 
 import math
+import re
 
 from dpassay.core.guarantee import GDP, ApproxDP, MetricDP, PureDP
 from dpassay.core.interval import Interval, outward
@@ -19,16 +20,23 @@ def shown(value: Interval) -> str:
     ('38.4', '1')
     >>> shown(Interval(0.8172595, math.inf)), shown(Interval(math.inf, math.inf))
     ('at least 0.817259', '∞')
+    >>> shown(Interval(3840, 3840))
+    '3,840'
     """
     low, high = (_plain(outward(end, direction, SHOWN)) for end, direction in ((value.lower, -1), (value.upper, 1)))
     if math.isinf(value.lower):
         return "∞"
     if math.isinf(value.upper):
-        return f"at least {low}"
+        return f"at least {_thousands(low)}"
     if value.width > 10.0 ** (1 - SHOWN) * value.upper:
-        return f"[{low}, {high}]"
+        return f"[{_thousands(low)}, {_thousands(high)}]"
     short = f"{value.upper:.{SHOWN}g}"
-    return short if value.lower <= float(short) <= value.upper else low  # 38.4 and not 38.3999, if it lies inside
+    inside = value.lower <= float(short) <= value.upper
+    return _thousands(short if inside else low)  # 38.4 and not 38.3999, if it lies inside
+
+
+def _thousands(number: str) -> str:
+    return re.sub(r"^\d{4,}(?![\de])", lambda found: f"{int(found[0]):,}", number)
 
 
 def _plain(number: str) -> str:

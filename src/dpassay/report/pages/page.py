@@ -136,7 +136,7 @@ class Scale:
     >>> scale.place(0.1), scale.place(10), scale.place(math.inf)
     (0.0, 46.0, 100.0)
     >>> [text for _, text in scale.ticks]
-    ['0.1', '1', '10', '100', '1000', '//', '∞']
+    ['0.1', '1', '10', '100', '1,000', '//', '∞']
     """
 
     low: int
@@ -194,7 +194,7 @@ def _entries(judged: Judged) -> list[dict[str, Any]]:
 def _entry(claim: Claim, verdict: Verdict, scale: Scale) -> dict[str, Any]:
     return {
         **charted(claim, verdict, scale),
-        "claimed": claimed(verdict),
+        "claimed": typeset(claimed(verdict)),
         "why": claim.why or verdict.reason,
         "shown": _shown(verdict, drawn=False),
     }
@@ -265,7 +265,7 @@ def true_shown(verdict: Verdict) -> str:
     '5.65685'
     """
     value = verdict.value
-    return true(value, verdict.least_delta) if math.isinf(value.lower) else shown(value)
+    return typeset(true(value, verdict.least_delta) if math.isinf(value.lower) else shown(value))
 
 
 def headline(verdict: Verdict) -> str:
@@ -307,7 +307,8 @@ def _shown(verdict: Verdict, drawn: bool) -> dict[str, Any]:
     if verdict.alpha is not None:
         warnings.append(_error(verdict, verdict.alpha))
     some = verdict.guarantee.claimed > 0 or verdict.value.lower > 0
-    held = [("δ", "ε at most"), *((typeset(f"{d:g}"), outward(one.upper, 1, SHOWN)) for d, one in verdict.holds)]
+    largest = ((d, outward(one.upper, 1, SHOWN)) for d, one in verdict.holds)
+    held = [("δ", "ε at most"), *((typeset(f"{d:g}"), typeset(epsilon)) for d, epsilon in largest)]
     return {
         "name": "" if verdict.name == "pipeline" else verdict.name,
         "headline": headline(verdict),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from xml.etree import ElementTree
 
 from markupsafe import Markup, escape
 
@@ -13,6 +14,8 @@ from dpassay.report.pages.mathml import UnknownFormula, to_mathml
 
 HERE = Path(__file__).parents[1]
 PLACES = (HERE / "proofs", HERE.parents[2] / "docs" / "proofs")  # as installed; in the repository
+LONG = 40  # characters of LaTeX, from which on a formula can be wider than a phone
+RELATIONS = "=<>≤≥≠∈⊆→"
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
 LINK = re.compile(r"\[([^]]*)\]\(([^)]*)\)")
 
@@ -29,11 +32,11 @@ def proof_texts(theorems: Iterable[Theorem]) -> list[tuple[str, Markup]]:
 
 def proof_page(theorem: Theorem) -> Markup:
     """A proof as a page of its own, with links to the pages of others."""
-    return as_html(_text(theorem), {one.value for one in Theorem}, "/proofs/")
+    return as_html(_text(theorem), {one.value for one in Theorem}, "/proofs/", 1)
 
 
-def as_html(text: str, shown: set[str], at: str = "#proof-") -> Markup:
-    """A proof. Links lead to the proofs that are shown, by default on the same page; others are only named.
+def as_html(text: str, shown: set[str], at: str = "#proof-", level: int = 3) -> Markup:
+    """A proof whose title has a level. Links lead to the proofs that are shown, by default on the same page.
 
     >>> as_html("See [Laplace](laplace.md), [Gauss](gaussian.md).", {"laplace"})
     Markup('<p>See <a href="#proof-laplace">Laplace</a>, Gauss.</p>\\n')
@@ -52,7 +55,7 @@ def as_html(text: str, shown: set[str], at: str = "#proof-") -> Markup:
 
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     page = markdown.render(LINK.sub(linked, FORMULA.sub(kept, text)))
-    page = re.sub(r"<(/?)h([1-4])>", lambda found: f"<{found[1]}h{int(found[2]) + 2}>", page)
+    page = re.sub(r"<(/?)h([1-4])>", lambda found: f"<{found[1]}h{int(found[2]) + level - 1}>", page)
     page = re.sub("\ue000(\\d+)\ue001", lambda found: formulas[int(found[1])], page)
     return Markup(page)  # safe: Markdown without HTML, of this package's own files
 
@@ -61,9 +64,24 @@ def _formula(found: re.Match[str]) -> str:
     formula = " ".join((found[1] or found[2]).split())
     try:
         shown = to_mathml(formula, bool(found[1]))
-        return shown.replace(' xmlns="http://www.w3.org/1998/Math/MathML"', "").replace(' display="inline"', "")
+        shown = shown.replace(' xmlns="http://www.w3.org/1998/Math/MathML"', "").replace(' display="inline"', "")
+        return shown if found[1] or len(formula) < LONG else breakable(shown)
     except UnknownFormula:
         return str(Markup("<code>{}</code>").format(escape(formula)))
+
+
+def breakable(shown: str) -> str:
+    """An inline formula in parts that begin with a relation: browsers break no line inside a formula.
+
+    >>> breakable("<math><mrow><mi>a</mi><mo>=</mo><mi>b</mi></mrow></math>")
+    '<math><mrow><mi>a</mi></mrow></math><wbr><math><mrow><mo>=</mo><mi>b</mi></mrow></math>'
+    """
+    parts: list[str] = [""]
+    for part in ElementTree.fromstring(shown)[0]:
+        if part.tag == "mo" and part.text and part.text in RELATIONS and parts[-1]:
+            parts.append("")
+        parts[-1] += ElementTree.tostring(part, "unicode")
+    return "<wbr>".join(f"<math><mrow>{part}</mrow></math>" for part in parts)
 
 
 def _text(theorem: Theorem) -> str:

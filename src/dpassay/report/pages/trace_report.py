@@ -39,7 +39,7 @@ def trace_shown(result: TraceResult) -> dict[str, Any]:
 
 def _finding(one: Finding, sort: str = "") -> dict[str, Any]:
     code = [] if one.place is None else code_around(one.place.file, one.place.line)
-    where = "" if one.place is None else f"{one.place.file}:{one.place.line}"
+    where = "" if one.place is None else str(one.place)
     said = {"message": one.message, "meaning": meaning(one.rule)}
     return {"title": sort + one.rule, **said, "where": where, "code": code}
 

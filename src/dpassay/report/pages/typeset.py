@@ -8,6 +8,7 @@ _SCIENTIFIC = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]?)0*(\d+)(?![\w.]*\d)"
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SMALL = re.compile(r"(?<![\w.,])0\.0000+([1-9]\d*)(?![\w.]*\w)")
 _ROOT = re.compile(r"\*?sqrt\(([a-z])\)")  # of a letter in prose; what can be pasted has longer names
+_CODE = re.compile(r"\w+[._:(\[/]\w")  # a file or a name in code keeps its first letter
 _LONG = re.compile(r"(?<![\w.,/])(?:\d{5,}|\d{4}(?=\.\d))(?![\w,]|\.\d*e)")  # 2021 may be a year
 
 
@@ -38,6 +39,9 @@ def sentence(text: str) -> str:
 
     >>> sentence("every coordinate is at least 1: probability 2.5e-10 against 1e-12")
     'Every coordinate is at least 1: probability 2.5×10⁻¹⁰ against 10⁻¹².'
+    >>> sentence("noise.py:10 adds no noise")
+    'noise.py:10 adds no noise.'
     """
     shown = typeset(text).strip()
-    return f"{shown[:1].upper()}{shown[1:]}{'' if shown.endswith(('.', '?', '!')) else '.'}"
+    first = shown if _CODE.match(shown) else f"{shown[:1].upper()}{shown[1:]}"
+    return f"{first}{'' if shown.endswith(('.', '?', '!')) else '.'}"

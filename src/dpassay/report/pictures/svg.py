@@ -74,7 +74,7 @@ def power(value: float) -> str:
     >>> power(100.0), power(1e-12)
     ('100', '10⁻¹²')
     """
-    return f"{value:g}" if 1e-3 <= value <= 1e4 else typeset(f"1e{math.log10(value):.0f}")
+    return f"{value:,g}" if 1e-3 <= value <= 1e4 else typeset(f"1e{math.log10(value):.0f}")
 
 
 def curve(
@@ -119,12 +119,11 @@ def curve(
         written = f"{level:.6g}" if filled else power(level)
         parts.append(f'<text class="tick end" x="{LEFT - 6}" y="{down(level) + 4:.1f}">{written}</text>')
     for place, (a, b, what) in enumerate(marks):
-        side = "begin" if place or across(a) < LEFT + 60 else "end"  # labels of two nearby points stay apart
-        parts.append(f'<circle class="mark" cx="{across(a):.1f}" cy="{down(b):.1f}" r="5"/>')
-        shift = -9 if side == "end" else 9
-        parts.append(
-            f'<text class="label {side}" x="{across(a) + shift:.1f}" y="{down(b) - 8:.1f}">{escape(what)}</text>'
-        )
+        parts.append(f'<circle class="{what}" cx="{across(a):.1f}" cy="{down(b):.1f}" r="5"/>')
+        left = across(a) > WIDTH - 80 or (place > 0 and across(a) > LEFT + 60)  # labels stay apart, and off the curve
+        side, shift = ("end", -9) if left else ("begin", 9)
+        y = min(down(b) + 18, floor - 5) if place else down(b) - 8
+        parts.append(f'<text class="label {side}" x="{across(a) + shift:.1f}" y="{y:.1f}">{escape(what)}</text>')
     parts.append(f'<text class="tick" x="{(LEFT + WIDTH) / 2:.0f}" y="{HEIGHT - 4}">{escape(labels[0])}</text>')
     parts.append(f'<text class="tick begin" x="{LEFT + 6}" y="12">{escape(labels[1])}</text>')
     return _svg(parts, HEIGHT, f"{labels[1]} over {labels[0]}")

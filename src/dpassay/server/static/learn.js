@@ -64,9 +64,9 @@ function put(id, plot, caption) {
 
 function response({ p }) {
   const epsilon = Math.log(p / (1 - p));
-  const caption = `With p = ${p.toFixed(2)}, each answer is at most ${shown(p / (1 - p), 3)} times as likely under one truth as under the other: ε = ln(p / (1 − p)) = ${shown(epsilon, 4)}.`;
+  const caption = `With p = ${shown(p)}, each answer is at most ${shown(p / (1 - p), 3)} times as likely under one truth as under the other: ε = ln(p / (1 − p)) = ${shown(epsilon, 4)}.`;
   const plot = new Plot({ x: [0, 1], y: [0, 1], yLabel: "probability", title: caption });
-  for (const tick of [...plot.svg.querySelectorAll(".tick.mid")]) tick.remove();
+  for (const tick of [...plot.svg.querySelectorAll(".tick.mid, line.frame")]) tick.remove();
   const floor = plot.height - plot.bottom, width = (plot.width - plot.left - plot.right) / 2;
   const places = ["yes", "no"].map((answer, i) => {
     const at = plot.left + width * (i + 0.5), heights = [i ? 1 - p : p, i ? p : 1 - p];
@@ -94,7 +94,7 @@ function laplace({ b }) {
 
 function delta({ sigma, epsilon }) {
   const top = 4, x = range(0, top, 160), least = x.map((e) => deltaOf(sigma, e)), tail = x.map((e) => tailOf(sigma, e));
-  const low = 1e-9, caption = `At ε = ${epsilon.toFixed(2)}, the mechanism satisfies (ε, δ)-DP for δ = ${up(deltaOf(sigma, epsilon))}. The loss exceeds ε with probability ${shown(tailOf(sigma, epsilon), 4)}, which is larger.`;
+  const low = 1e-9, caption = `At ε = ${shown(epsilon)}, the mechanism satisfies (ε, δ)-DP for δ = ${up(deltaOf(sigma, epsilon))}. The loss exceeds ε with probability ${shown(tailOf(sigma, epsilon), 4)}, which is larger.`;
   const plot = new Plot({ x: [0, top], y: [low, 1], logY: true, xLabel: "ε", yLabel: "probability", title: caption });
   plot.line(x, least.map((v) => Math.max(v, low)), "first", "least δ");
   plot.line(x, tail.map((v) => Math.max(v, low)), "tail", "P(loss > ε)");
@@ -117,7 +117,7 @@ function somebody({ n, power }) {
 
 function composition({ k, each }) {
   const target = 1e-6, most = 200, x = range(0, most, 40), exact = x.map((count) => (count ? composed(count, each, target) : 0));
-  const caption = `${k} ${k === 1 ? "answer" : "answers"}, each ${each.toFixed(2)}-DP: together they satisfy ${shown(k * each)}-DP, and (${up(composed(k, each, target))}, 10⁻⁶)-DP.`;
+  const caption = `${k} ${k === 1 ? "answer" : "answers"}, each ${shown(each)}-DP: together, they satisfy ${shown(k * each)}-DP, and (${up(composed(k, each, target))}, 10⁻⁶)-DP.`;
   const plot = new Plot({ x: [0, most], y: [0, 1.05 * most * each], xLabel: "answers", yLabel: "ε of all together", title: caption });
   plot.line(x, exact, "first", "exact, δ = 10⁻⁶");
   plot.line(x, x.map((count) => count * each), "tail", "sum, δ = 0");

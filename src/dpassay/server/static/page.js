@@ -283,7 +283,11 @@ function showRest() {
     const rows = rest.holds.map(([delta, epsilon]) => `ε ${epsilon.replace("inf", "∞")} at δ ${delta}`);
     text(known, "p", `What holds instead: ${rows.join("; ")}.`);
   }
-  text(known, "p", `Rests on ${rest.theorems.join(", ")}.`, "soft");
+  const behind = text(known, "p", "Theorems: ", "soft");
+  rest.theorems.forEach((name, i) => {
+    behind.append(i ? ", " : "");
+    text(behind, "a", name).href = `/proofs/${name}`;
+  });
   for (const warning of rest.warnings) text(known, "p", warning, "warning");
   if (rest.witness) {
     const witness = card(box, "Counterexample");

@@ -1,8 +1,8 @@
-// The lecture's pictures. The server computes their data; here they are drawn and put into words.
+// The page's pictures. The server computes their data; here they are drawn and put into words.
 import { Plot, node, raised as exponent, share, shown } from "./draw.js";
 
 // A plot with its reading, a drawing, or nothing but a line that says why.
-function put(id, made, caption) {
+function put(id, made, caption, below = "") {
   const figure = document.getElementById(id);
   const box = figure.querySelector(".drawing");
   if (made === null) {
@@ -10,7 +10,7 @@ function put(id, made, caption) {
     line.className = "none";
     line.textContent = caption;
     box.replaceChildren(line);
-    figure.querySelector("figcaption").textContent = "";
+    figure.querySelector("figcaption").textContent = below;
     return;
   }
   box.replaceChildren(...(made instanceof Plot ? [made.svg, made.reading] : [made]));
@@ -37,7 +37,7 @@ function outputs(data) {
 function bars(data, top) {
   const count = data.labels.length;
   const plot = new Plot({ x: [0, 1], y: [0, Math.min(1, top)], yLabel: "probability", title: data.shaded });
-  for (const text of [...plot.svg.querySelectorAll(".tick.mid")]) text.remove();
+  for (const tick of [...plot.svg.querySelectorAll(".tick.mid, line.frame")]) tick.remove();
   const width = (plot.width - plot.left - plot.right) / count, floor = plot.height - plot.bottom;
   const every = Math.ceil(count / 10), turned = !every || Math.max(...data.labels.map((l) => l.length)) * 7 > width * every;
   data.labels.forEach((label, i) => {
@@ -217,6 +217,8 @@ export function sanity(looks, claimed, said) {
   put("audit", plot.readable("runs"), words);
 }
 
+const GAME = document.querySelector("#audit figcaption").textContent;
+
 export function noSanity(words) {
-  put("audit", null, words);
+  put("audit", null, words, GAME);
 }

@@ -27,11 +27,11 @@ def test_an_interval_is_never_shown_narrower_than_it_is(lower, width):
     value = Interval(lower, lower * (1 + width))
     text = shown(value)
     if text.startswith("["):
-        low, high = map(float, text.strip("[]").split(", "))
+        low, high = (float(end.replace(",", "")) for end in text.strip("[]").split(", "))
         assert low <= value.lower
         assert value.upper <= high
     else:
-        assert abs(float(text) - value.upper) <= 3e-5 * value.upper
+        assert abs(float(text.replace(",", "")) - value.upper) <= 3e-5 * value.upper
 
 
 @pytest.mark.parametrize(

@@ -239,7 +239,7 @@ def test_a_page_carries_its_proofs() -> None:
     page = verdict_page(verdict, "x")
     assert_links_lead_somewhere(page)
     assert 'href="#proof-laplace"' in page
-    proof = page.split('<div id="proof-laplace" class="proof">')[1].split("</details>")[0]
+    proof = page.split('<div id="proof-laplace" class="proof"')[1].split(">", 1)[1].split("</details>")[0]
     assert proof.startswith("<h3>Laplace noise</h3>")
     assert "coordinate by coordinate, the supremum of the loss is still" in text_of(proof)
     assert proof.count("<math>") > 50
