@@ -122,8 +122,8 @@ def curve(
         parts.append(f'<circle class="{what}" cx="{across(a):.1f}" cy="{down(b):.1f}" r="5"/>')
         left = across(a) > WIDTH - 80 or (place > 0 and across(a) > LEFT + 60)  # labels stay apart, and off the curve
         side, shift = ("end", -9) if left else ("begin", 9)
-        y = min(down(b) + 18, floor - 5) if place else down(b) - 8
-        parts.append(f'<text class="label {side}" x="{across(a) + shift:.1f}" y="{y:.1f}">{escape(what)}</text>')
+        lower = min(down(b) + 18, floor - 5) if place else down(b) - 8
+        parts.append(f'<text class="label {side}" x="{across(a) + shift:.1f}" y="{lower:.1f}">{escape(what)}</text>')
     parts.append(f'<text class="tick" x="{(LEFT + WIDTH) / 2:.0f}" y="{HEIGHT - 4}">{escape(labels[0])}</text>')
     parts.append(f'<text class="tick begin" x="{LEFT + 6}" y="12">{escape(labels[1])}</text>')
     return _svg(parts, HEIGHT, f"{labels[1]} over {labels[0]}")
