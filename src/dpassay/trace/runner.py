@@ -56,6 +56,7 @@ ALPHA = 1e-3  # error probability of a trace of given pairs
 MOST_TRIALS, SECONDS, COUNTING = 5_000, 3.0, 1.5  # trials of a pair; the time of a trace, if none is given
 WATCHING = 10.0  # seconds on the clock for watching a pair, at least, if no time is given
 HISTORIES = 2  # times to see whether earlier runs matter, for each input
+SOME = 20  # natural runs of each input, to see whether they all end with an exception
 RUNS_BEFORE = 20  # that this takes, one after the other, and as many again
 
 
@@ -76,6 +77,7 @@ class _Judged:
     keeps: bool = False  # whether it gives an answer again
     kept: bool = False  # and gave some in an earlier trace
     at_import: bool = False  # whether its only random numbers are drawn when its module is imported
+    fails: bool = False  # whether every run of both inputs ends with an exception
 
     @property
     def refuted(self) -> bool:
@@ -151,7 +153,7 @@ def trace(
             break
     tracer.until = math.inf
     why = judged[0].error
-    nothing = all(one.watched is None and one.count is None for one in judged)
+    nothing = all(one.watched is None and (one.count is None or (one.fails and not one.refuted)) for one in judged)
     if nothing and why is not None and not isinstance(why, WatchedTooLong):
         raise why
     seen = [one.watched for one in judged if one.watched is not None]
@@ -197,30 +199,18 @@ def _judge(
 ) -> _Judged:
     """Watch a pair, try to bound it, and count events if that fails."""
     remembers, count = before.remembers, before.count
-    natural, error, watched, trials = tracer.natural, None, None, None
+    natural = tracer.natural
     half = budget.part(0.5)
     tracer.until = half.ends if budget.strictly else max(half.ends, time.monotonic() + WATCHING)
-    try:
-        watched = suggested(tracer, x, y, guarantee)
-    except (RunError, CannotBeRead) as raised:
-        if isinstance(raised, RunError) and raised.kind == "TimeLimit":
-            raise
-        error = raised
-    if watched is not None:
-        within = watched.upper.b <= limit_of(guarantee, watched.draws).b
-        bounded = within and not (remembers or natural.fixed or natural.seeded)
-        limits: dict[str, Any] = {"alpha": alpha, "budget": half}
-        takes = max(ENOUGH, needed(up(watched.upper), alpha)) if bounded else LEAST
-        limits |= {"least": min(MOST_TRIALS, takes), "most": max(MOST_TRIALS, takes) if bounded else LEAST}
-        if watched.chosen is not None:
-            trials = agreeing_outcomes(tracer, (x, y), watched.chosen.outcomes, **limits)
-        elif watched.paths is not None:
-            trials = agreeing_paths(tracer, (x, y), watched.paths, **limits)
-        else:
-            uses = watched.uses if bounded else ()
-            trials = agreeing(tracer, (x, y), watched.sums, watched.matching, uses, **limits)
-        if bounded and not trials.different:
-            return _Judged((x, y), watched, trials, None, None, remembers, guarantee.claimed)
+    watched, trials, error = seen = _seen(tracer, (x, y), guarantee, alpha, half, remembers)
+    fails = False
+    if tracer.raised and not _bounded(seen, guarantee, tracer, remembers):
+        ends = {_sometimes_ends(tracer, one) for one in (x, y)}
+        fails = ends == {False}
+        if ends == {True}:
+            watched, trials, error = seen = _seen_to_raise(seen, tracer, (x, y), guarantee, alpha, half, remembers)
+    if _bounded(seen, guarantee, tracer, remembers):
+        return _Judged((x, y), watched, trials, None, None, remembers, guarantee.claimed)
     if natural.kept:  # earlier runs left their answers, which would be counted
         return _Judged((x, y), watched, trials, None, error, True, guarantee.claimed, keeps=True, kept=True)
     if not remembers:
@@ -234,7 +224,61 @@ def _judge(
         count = None if at_import else count  # all runs share one outcome
     fixed, seeded = bool(natural.fixed or natural.seeded), "".join(one.name for one in natural.seeded[:1])
     shown = (watched, trials, count, error, remembers, guarantee.claimed)
-    return _Judged((x, y), *shown, fixed, seeded, before.unsure, natural.keeps, at_import=at_import)
+    return _Judged((x, y), *shown, fixed, seeded, before.unsure, natural.keeps, at_import=at_import, fails=fails)
+
+
+_Seen = tuple[Suggested | None, ReplayTrials | None, RunError | CannotBeRead | None]
+
+
+def _seen(
+    tracer: Tracer, pair: tuple[Any, Any], guarantee: Any, alpha: float, budget: TimeBudget, remembers: bool
+) -> _Seen:
+    """What the watching of a pair suggests, and the trials of that; an error if the code raises one."""
+    try:
+        watched = suggested(tracer, *pair, guarantee)
+    except (RunError, CannotBeRead) as error:
+        if isinstance(error, RunError) and error.kind == "TimeLimit":
+            raise
+        return None, None, error
+    bounded = _within(watched, guarantee, tracer, remembers)
+    limits: dict[str, Any] = {"alpha": alpha, "budget": budget}
+    takes = max(ENOUGH, needed(up(watched.upper), alpha)) if bounded else LEAST
+    limits |= {"least": min(MOST_TRIALS, takes), "most": max(MOST_TRIALS, takes) if bounded else LEAST}
+    if watched.chosen is not None:
+        trials = agreeing_outcomes(tracer, pair, watched.chosen.outcomes, **limits)
+    elif watched.paths is not None:
+        trials = agreeing_paths(tracer, pair, watched.paths, **limits)
+    else:
+        uses = watched.uses if bounded else ()
+        trials = agreeing(tracer, pair, watched.sums, watched.matching, uses, **limits)
+    return watched, trials, None
+
+
+def _seen_to_raise(before: _Seen, tracer: Tracer, *asked: Any) -> _Seen:
+    """The same with exceptions as outputs, as in natural runs, if that shows anything."""
+    with tracer.keeping_exceptions():
+        seen = _seen(tracer, *asked)
+    return before if seen[0] is None else seen
+
+
+def _within(watched: Suggested, guarantee: Any, tracer: Tracer, remembers: bool) -> bool:
+    """Whether the noise as watched loses no more than is claimed, and calls have noise of their own."""
+    within = bool(watched.upper.b <= limit_of(guarantee, watched.draws).b)
+    return within and not (remembers or tracer.natural.fixed or tracer.natural.seeded)
+
+
+def _bounded(seen: _Seen, guarantee: Any, tracer: Tracer, remembers: bool) -> bool:
+    """Whether all trials agreed with a loss that is within the claim."""
+    watched, trials, _ = seen
+    if watched is None or trials is None or trials.different:
+        return False
+    return _within(watched, guarantee, tracer, remembers)
+
+
+def _sometimes_ends(tracer: Tracer, x: Any) -> bool:
+    """Whether some natural runs of an input end without an exception: then one is an output like others."""
+    runs = tracer.natural.readings(x, [(tracer.seed, 9, k) for k in range(SOME)])
+    return any("exception" not in one.paths for one in runs)
 
 
 def _counted(

@@ -95,12 +95,7 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
         )
         return f"{said} a process share that noise, and the difference of two outputs has none: draw it in each call."
     if judged.remembers:
-        said = "with the same random bits a later call gives something else (earlier calls matter, or a clock, or"
-        said += " randomness that is not seen, as of a database or another process)"
-        if judged.unsure:
-            said = "there was no time to see whether a call depends on earlier ones"
-        elif judged.keeps:
-            said = "an input that was asked about before gets the same answer again"
+        said = _remembering(judged)
         reasons.append(f"{said}, which cannot be followed: audit it; here each run had a process of its own")
     elif judged.seeded:
         said = (
@@ -127,11 +122,30 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
             most = float(watched.upper.b)
             too_much = f"the noise as watched may lose up to {most:.6g}, more than is claimed"
             reasons.append(too_much if most > guarantee.exact_epsilon.b else _too_few(trials, most))
+        if place := _starting(watched):
+            reasons.append(f"{place} starts another process, whose random numbers are not followed")
     shown = "no event was found that tells the inputs apart"
     if count is not None and count.epsilon > 0:
         shown = f"{count} shows ε ≥ {count.epsilon:.3g}"
     said = "; ".join(dict.fromkeys(reasons)) or _lost(watched)
     return f"Not decided: {said}; {shown}. {then}"
+
+
+def _remembering(judged: Any) -> str:
+    """What shows that calls may depend on earlier ones."""
+    if judged.unsure:
+        return "there was no time to see whether a call depends on earlier ones"
+    if judged.keeps:
+        return "an input that was asked about before gets the same answer again"
+    said = "with the same random bits a later call gives something else"
+    if place := _starting(judged.watched):
+        return f"{place} starts another process, and {said}"
+    return f"{said} (earlier calls matter, or a clock, or randomness that is not seen, as of a database or a process)"
+
+
+def _starting(watched: Any) -> str:
+    """Which line of the code starts another process; empty if none was seen to."""
+    return str(next(iter(watched.run.processes), "")) if watched is not None else ""
 
 
 def _too_few(trials: ReplayTrials, epsilon: float) -> str:

@@ -177,13 +177,13 @@ class Counting:
         if self.more(FEW) is None or self.apart:
             return FEW
         few = left - self.budget.left
-        if few < 0.1 * left:
+        if few * PILOT / FEW < _PILOTS * left:
             return PILOT
         # Starting two processes may be all that takes long: then more runs take hardly longer.
         if self.budget.left <= 4 * few or self.more(4 * FEW) is None:
             return FEW
         one = (left - self.budget.left - 2 * few) / (3 * FEW)
-        return PILOT if one * PILOT < 0.1 * left else FEW
+        return int(min(PILOT, max(FEW, 0.1 * left / max(one, 1e-9))))
 
     def _chosen(self) -> tuple[CountedEvent, int] | None:
         """The event that shows most in the latest runs, and which input has it more often.
@@ -238,7 +238,8 @@ class Counting:
             return int(max(careful, min(PILOT, self._affordable(_MORE))))
         if last or not self._affordable(_COUNTED / 4):
             return max(1, time_for)
-        return int(hopeful) if hopeful <= time_for / 2 else 0
+        better = AGAIN * runs <= self._affordable(_PILOTS)  # whether there is time to measure the rates again
+        return int(hopeful) if hopeful <= time_for * (0.5 if better else 1.0) else 0
 
     def _deciding(self, p: float, q: float, alpha: float) -> float:
         """About how many runs decide if an event has these rates; ∞ if none do, within the limit."""

@@ -260,12 +260,15 @@ def _released(run: RecordedRun) -> tuple[int, ...]:
     """The sums with noise that are in the output, or made into what is, or used for something else than comparisons."""
     sides = [one.numbers for one in run.comparisons if one.numbers is not None]
     compared = {k for node in sides for own, _ in _parts(run, node) for k in own}
-    shown, needed, going_on, found = released_in(run), set[int](), set[int](), []
+    shown, needed, going_on, found = set(released_in(run)), set[int](), set[int](), []
+    numbered = {id(node): k for k, node in enumerate(run.nodes)}
     for k, node in reversed(list(enumerate(run.nodes))):
         hides, parents = _hides(node), {id(parent) for parent in node.parents}
         in_output = k in shown or id(node) in needed or node in run.used
         if in_output and not hides and not _is_comparison(node):
             needed |= parents
+        if in_output:  # what 0 was added to is the same number
+            shown -= {numbered.get(id(one), -1) for one in node.parents if _equal(one, node)}
         numbers = {place for own, _ in _parts(run, node) for place in own}
         last = id(node) not in going_on and node.added and hides and not numbers & compared
         if last or (in_output and hides):
@@ -273,6 +276,11 @@ def _released(run: RecordedRun) -> tuple[int, ...]:
         if last or in_output or id(node) in going_on:
             going_on |= parents
     return tuple(sorted(found))
+
+
+def _equal(one: Node, other: Node) -> bool:
+    """Whether two nodes have the same numbers, to the last bit."""
+    return one.exact is not None and other.exact is not None and np.array_equal(one.exact, other.exact)
 
 
 def _is_comparison(node: Node) -> bool:

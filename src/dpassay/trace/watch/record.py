@@ -72,6 +72,14 @@ def caller() -> CodeLine:
     return CodeLine(frame.f_code.co_filename, frame.f_lineno)
 
 
+def caller_of_libraries() -> CodeLine:
+    """The innermost line that is not in a library, Python's own included."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and not is_theirs(frame.f_code.co_filename):
+        frame = frame.f_back
+    return CodeLine(frame.f_code.co_filename, frame.f_lineno)
+
+
 def importing() -> bool:
     """Whether a module is being imported inside the run: its draws are not the mechanism's."""
     frame: FrameType | None = sys._getframe(1)
@@ -241,6 +249,7 @@ class RecordedRun:
     draws: list[DrawRecord] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     opaque: list[tuple[str, CodeLine]] = field(default_factory=list)
+    processes: list[CodeLine] = field(default_factory=list)  # which lines started other processes
     begun: set[Any] = field(default_factory=set)  # states of generators at which draws began
     twisters: set[bool] = field(default_factory=set)  # Mersenne twisters that it used: Python's, numpy's
     compared: list[tuple[int, float]] = field(default_factory=list)  # drawn numbers, by index, with others

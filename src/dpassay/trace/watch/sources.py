@@ -48,7 +48,16 @@ from dpassay.trace.watch.numbers import (
     with_node,
 )
 from dpassay.trace.watch.patching import BUILTINS, Patches
-from dpassay.trace.watch.record import RecordedRun, begin, caller, current, drawing, end, importing
+from dpassay.trace.watch.record import (
+    RecordedRun,
+    begin,
+    caller,
+    caller_of_libraries,
+    current,
+    drawing,
+    end,
+    importing,
+)
 
 _MAKING = (
     *("array", "asarray", "asanyarray", "ascontiguousarray", "zeros", "empty", "ones", "full"),
@@ -62,6 +71,7 @@ _PYTHON_DRAWS = (
 )
 _STATE_DRAWS = [name for name in dir(np.random.RandomState) if not name.startswith("_") and hasattr(np.random, name)]
 _NOT_SUBJECTS = {"__main__", "dpassay", "numpy", "scipy", "torch"}  # packages that are not searched
+MOST_PROCESSES = 8  # that one run is seen to start
 _OPAQUE = {
     os: ("urandom",),
     random: ("_urandom",),
@@ -262,7 +272,30 @@ def _patch_libraries(patches: Patches) -> dict[int, Any]:
         for name in names:
             put(module, name, _opaque(getattr(module, name), f"{module.__name__}.{name.strip('_')}"))
     put(os, "_exit", _staying(os._exit))
+    for thing, name in _starting():
+        (put if isinstance(thing, ModuleType) else patches.attribute)(thing, name, _noting(getattr(thing, name)))
     return replaced
+
+
+def _starting() -> Iterator[tuple[Any, str]]:
+    """What starts another process, as far as it is loaded."""
+    yield from ((os, name) for name in ("fork", "system", "posix_spawn") if hasattr(os, name))
+    begun = ("subprocess", "Popen", "__init__"), ("multiprocessing.process", "BaseProcess", "start")
+    for module, kind, name in begun:
+        if module in sys.modules:
+            yield getattr(sys.modules[module], kind), name
+
+
+@cache
+def _noting(start: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(start)
+    def started(*arguments: Any, **options: Any) -> Any:
+        run = current()
+        if run is not None and len(run.processes) < MOST_PROCESSES:
+            run.processes.append(caller_of_libraries())
+        return start(*arguments, **options)
+
+    return started
 
 
 def _computing() -> Iterator[tuple[ModuleType, str, Any]]:

@@ -18,10 +18,10 @@ from dpassay.errors import DpassayError, MechanismError
 from dpassay.pipeline.mechanism import Failure
 from dpassay.trace.natural.bits import import_ahead, known_bits, shared_states_kept
 from dpassay.trace.natural.failing import RunError, WatchedTooLong, run_error, time_limited
-from dpassay.trace.natural.runs import Natural, finished, own
+from dpassay.trace.natural.runs import Natural, finished, own, raised
 from dpassay.trace.natural.whole import read
 from dpassay.trace.watch.numbers import bare, plain
-from dpassay.trace.watch.record import Array, DrawRecord, RecordedRun
+from dpassay.trace.watch.record import Array, DrawRecord, RecordedRun, TooManyDraws
 from dpassay.trace.watch.sources import running, watch, watched_generator, watching
 from dpassay.values import dataclass
 
@@ -43,10 +43,11 @@ class Tracer:
     most_draws: int = 10**9  # of one run: a loop may have no end for a hostile input
     first_draws: tuple[DrawRecord, ...] = field(default=(), init=False)  # of the first run that drew anything
     drawn: dict[str, tuple[int, set[int]]] = field(default_factory=dict, init=False)  # of each input: first, and after
+    raised: bool = field(default=False, init=False)  # whether a run has ended with an exception of the code
 
     def __post_init__(self) -> None:
         self.mechanism = as_mechanism(self.subject)
-        self._watching = False
+        self._watching = self._keeping = False
 
     def run(
         self,
@@ -75,12 +76,15 @@ class Tracer:
                 except DpassayError:
                     raise
                 except (Exception, SystemExit) as error:
-                    raise run_error(error) from None
+                    self.raised = True
+                    if not self._keeping or isinstance(error, TooManyDraws):
+                        raise run_error(error) from None
+                    output, run.reading = f"{type(error).__name__} {(reading := raised(error)).values[1]}", reading
                 try:
                     run.output = plain(output)
                 except RecursionError:
                     raise MechanismError("the output contains itself: return numbers, texts, lists or dicts") from None
-            if key is not None:
+            if key is not None and run.reading is None:
                 run.reading = read(output, bare)  # what this does with a tensor is not what the code does
         self.remember(x, run)
         return run
@@ -94,6 +98,15 @@ class Tracer:
                 yield
             finally:
                 self._watching = False
+
+    @contextmanager
+    def keeping_exceptions(self) -> Iterator[None]:
+        """Take an exception that ends a run as its output, as natural runs do."""
+        self._keeping = True
+        try:
+            yield
+        finally:
+            self._keeping = False
 
     @property
     def code(self) -> list[Any]:
