@@ -174,7 +174,10 @@ def _coq_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
 
 def _docstring(app: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]) -> None:
     """Docstrings are plain text: |V| is no substitution."""
-    lines[:] = [line if line.lstrip().startswith((">>>", "...")) else line.replace("|", r"\|") for line in lines]
+    example = False  # which a blank line ends
+    for i, line in enumerate(lines):
+        example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
+        lines[i] = line if example else line.replace("|", r"\|")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

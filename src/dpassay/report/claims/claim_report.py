@@ -153,7 +153,7 @@ def amount(pipeline: Pipeline) -> Amount | None:
     """How much noise a mechanism with one noise stage adds; None if one number does not describe it.
 
     >>> print(amount(REGISTRY["adept"].mechanism), "|", amount(REGISTRY["oue"].mechanism))
-    deviation 2.828 | wrong bits 0.3845
+    standard deviation 2.828 | wrong bits 0.3845
     """
     stages = [pipeline.stages[i] for i in pipeline.noise_positions]
     if len(stages) != 1:
@@ -164,15 +164,17 @@ def amount(pipeline: Pipeline) -> Amount | None:
     if isinstance(stage, Flip):
         return Amount("wrong names", middle(1 - stage.keep))
     if isinstance(stage, Radial):
-        return Amount("deviation", stage.deviation(pipeline.output_regions()[pipeline.noise_positions[0]].region.dim))
+        return Amount(
+            "standard deviation", stage.deviation(pipeline.output_regions()[pipeline.noise_positions[0]].region.dim)
+        )
     noise = stage.noise if isinstance(stage, Additive) else None
     if isinstance(noise, Laplace):
-        return Amount("deviation", math.sqrt(2) * middle(noise.scale))
+        return Amount("standard deviation", math.sqrt(2) * middle(noise.scale))
     if isinstance(noise, Gaussian):
-        return Amount("deviation", middle(noise.sigma))
+        return Amount("standard deviation", middle(noise.sigma))
     if isinstance(noise, DiscreteNoise):
-        return Amount("deviation", noise.deviation)
-    return Amount("deviation", middle(noise.scale)) if isinstance(noise, OneSided) else None
+        return Amount("standard deviation", noise.deviation)
+    return Amount("standard deviation", middle(noise.scale)) if isinstance(noise, OneSided) else None
 
 
 def _ratio(noise: Amount | None, published: Amount | None) -> float | None:

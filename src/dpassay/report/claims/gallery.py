@@ -142,7 +142,7 @@ def tried_table(tried: Sequence[tuple[Claim, TrialResult]]) -> Table:
 def markdown(verdicts: Verdicts) -> str:
     """The verdicts as a Markdown table."""
     rows = [HEADINGS, *(cells(claim, verdict) for _, found in by_system(verdicts) for claim, verdict in found)]
-    return markdown_table([[escaped(cell) for cell in row] for row in rows])
+    return markdown_table([[escaped(typeset(cell)) for cell in row] for row in rows])
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:

@@ -15,6 +15,7 @@ from dpassay.errors import escape_control_chars
 from dpassay.exact.witness import Witness
 from dpassay.report.claims.claim_report import Cell, ClaimReport
 from dpassay.report.claims.gallery import markdown, markdown_table, true
+from dpassay.report.pages.typeset import typeset
 from dpassay.report.terminal import SIGNS
 from dpassay.report.terminal import render as render_verdict
 
@@ -97,6 +98,10 @@ def _table(rows: Sequence[Sequence[str]]) -> Table | None:
     return table
 
 
+def _typeset(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    return [[typeset(cell) for cell in row] for row in rows]
+
+
 def listing() -> Table:
     """All claims, by system."""
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0), pad_edge=False)
@@ -136,8 +141,8 @@ def _index(reports: dict[str, list[ClaimReport]]) -> Iterator[str]:
 def _page(system: System, reports: Sequence[ClaimReport]) -> Iterator[str]:
     yield f"# {system.title}"
     yield NOTE
-    yield system.what
-    yield system.reasoning
+    yield typeset(system.what)
+    yield typeset(system.reasoning)
     yield markdown([(report.claim, report.verdict) for report in reports])
     for report in reports:
         yield from _chapter(report)
@@ -146,22 +151,22 @@ def _page(system: System, reports: Sequence[ClaimReport]) -> Iterator[str]:
 def _chapter(report: ClaimReport) -> Iterator[str]:
     claim, verdict = report.claim, report.verdict
     yield f"## {claim.title}"
-    yield f"Claimed: {verdict.guarantee} between {verdict.neighbours}. Source: {claim.source}."
+    yield f"Claimed: {typeset(str(verdict.guarantee))} between {verdict.neighbours}. Source: {claim.source}."
     yield f"    {claim.pipeline}"
-    yield claim.why
-    yield f"**{verdict.word.capitalize()}.** {verdict.reason}"
+    yield typeset(claim.why)
+    yield f"**{verdict.word.capitalize()}.** {typeset(verdict.reason)}"
     if isinstance(verdict.witness, Witness):
         event = f" Event: {verdict.witness.event_text}." if verdict.witness.event else ""
-        yield f"Counterexample: {verdict.witness.values}.{event}"
+        yield typeset(f"Counterexample: {verdict.witness.values}.{event}")
     for warning in verdict.warnings:
-        yield f"> Warning: {warning}"
+        yield f"> Warning: {typeset(warning)}"
     if rows := grid(report):
         yield "The true ε at other parameters (✓ the claim holds, ✗ it fails):"
-        yield markdown_table(rows)
+        yield markdown_table(_typeset(rows))
     for label, value in report.beside:
-        yield f"For comparison, {label}: {value:.6g}."
+        yield typeset(f"For comparison, {label}: {value:.6g}.")
     if rows := remedies(report):
         yield "Repairs, and the noise that each one needs:"
-        yield markdown_table(rows)
+        yield markdown_table(_typeset(rows))
     proofs = ", ".join(f"[{theorem.value}](../proofs/{theorem.value}.md)" for theorem in verdict.theorems)
     yield f"To check it: `dpassay check {claim.name}`. Rests on {proofs}."
