@@ -21,9 +21,10 @@ from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet
 from dpassay.audit.distinguishers.frequencies import in_words
 from dpassay.audit.outputs.features import anomalies, coordinate_name
 from dpassay.audit.outputs.leaf_screening import found_in
-from dpassay.audit.outputs.leaf_views import View
+from dpassay.audit.outputs.leaf_views import View, how_often
 from dpassay.audit.outputs.leaves import ROOT, is_value
-from dpassay.audit.outputs.outputs import LONGEST, Array, Outputs
+from dpassay.audit.outputs.ngrams import words_in
+from dpassay.audit.outputs.outputs import LONGEST, Array, Outputs, Ragged
 from dpassay.values import dataclass
 
 PARTS = 4  # of the runs, each of which tests what the others propose
@@ -120,10 +121,12 @@ class Exclusive(Distinguisher):
             where = np.searchsorted(low, column, side="right") - 1
             inside = (where >= 0) & (column <= high[where])
             votes += np.where(inside, 2 * side[where] - 1, 0)
-        for names, there in ((self.words, seen.words), (self.paths, seen.paths)):
-            if names and there:
-                named = dict(names)
-                votes += [sum(2 * named[name] - 1 for name in named.keys() & one) for one in there]
+        if self.words and seen.spoken is not None:
+            of = np.array([2 * side - 1 for _, side in self.words])
+            votes += (how_often(seen.spoken, [word for word, _ in self.words]) > 0) @ of
+        if self.paths and seen.paths:
+            named = dict(self.paths)
+            votes += [sum(2 * named[name] - 1 for name in named.keys() & one) for one in seen.paths]
         if self.kinds:
             named = dict(self.kinds)
             for code, name in seen.meaning.items():
@@ -179,6 +182,7 @@ class _Seen:
     meaning: dict[int, str]
     paths: Sequence[Iterable[str]]  # of structured outputs; none if there are none
     columns: tuple[str, ...] = ()
+    spoken: Ragged | None = None  # the words of the texts, by their numbers
 
     @classmethod
     def of(
@@ -197,7 +201,8 @@ class _Seen:
         apart = outputs.apart if paths else ()
         leaves = [() if known is None else known.leaves.keys() for known in apart]
         shown = View("numbers", columns[:width]).of(outputs) if columns and width else outputs
-        return cls(shown.matrix(width) if width else np.zeros((len(outputs), 0)), texts, *found, leaves, columns)
+        rows = shown.matrix(width) if width else np.zeros((len(outputs), 0))
+        return cls(rows, texts, *found, leaves, columns, words_in(outputs) if has_words else None)
 
     def part(self, quarter: int, *, inside: bool) -> Self:
         """What is in one quarter of the outputs, or in the others."""
@@ -206,6 +211,8 @@ class _Seen:
         texts = [self.texts[i] for i in places] if self.texts else []
         paths = [self.paths[i] for i in places] if self.paths else []
         made = replace(self, rows=self.rows[chosen], texts=texts, codes=self.codes[chosen], paths=paths)
+        if self.spoken is not None:
+            made = replace(made, spoken=self.spoken.chosen(chosen))
         if texts and "words" in vars(self):  # they are found once for all parts
             vars(made)["words"] = [self.words[i] for i in places]
         return made
@@ -218,7 +225,9 @@ class _Seen:
     @cached_property
     def vocabulary(self) -> set[str]:
         """All words of all texts, found in a fraction of the time."""
-        return set("\n".join(self.texts).split())
+        if self.spoken is None:
+            return set()
+        return {self.spoken.of.words[number] for number in np.flatnonzero(np.bincount(self.spoken.values)).tolist()}
 
     def kinds(self) -> Counter[str]:
         """How often each anomaly occurs."""

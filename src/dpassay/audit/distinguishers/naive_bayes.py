@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from dpassay.audit.distinguishers.base import (
     require,
     shown_names,
 )
-from dpassay.audit.outputs.ngrams import HASHED, cell_of, grams, ngrams
+from dpassay.audit.outputs.ngrams import HASHED, cell_of, grams, ngrams_in
 from dpassay.audit.outputs.outputs import Array, Outputs
 from dpassay.values import dataclass
 
@@ -41,7 +42,7 @@ class NaiveBayes(Distinguisher):
             return
         logs = []
         for outputs in training.outputs:
-            counts = np.bincount(ngrams(outputs.texts())[1], minlength=HASHED)
+            counts = np.bincount(ngrams_in(outputs).values, minlength=HASHED)
             logs.append(np.log((counts + 0.5) / (len(outputs) + 1)))
         yield cls(np.array(logs))
 
@@ -58,11 +59,15 @@ class NaiveBayes(Distinguisher):
 
     def score(self, outputs: Outputs) -> Scores:
         """The sum over all n-grams in the text; NaN if there is no text."""
-        texts = outputs.texts()
-        numbers, cells = ngrams(texts)
-        totals = np.array([np.bincount(numbers, row[cells], len(texts)) for row in self.logs], dtype=float).T
-        totals[[text == "" for text in texts]] = np.nan
-        return totals[:, 1] - totals[:, 0] if len(self.logs) == 2 else totals
+        found, weights = ngrams_in(outputs), self._weights
+        totals = np.array([np.bincount(found.rows, row[found.values], len(outputs)) for row in weights], dtype=float).T
+        totals[[text == "" for text in outputs.texts()]] = np.nan
+        return totals if len(self.logs) > 2 else totals[:, 0]
+
+    @cached_property
+    def _weights(self) -> Array:
+        """What each cell adds: to the second input's score or, with more than two, to that of each."""
+        return self.logs if len(self.logs) > 2 else self.logs[1:] - self.logs[:1]
 
     def weightiest(self, outputs: Sequence[Outputs]) -> list[str]:
         """The n-grams whose frequencies in these texts differ most, times their weight; whole words first."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import groupby
@@ -17,7 +16,8 @@ from dpassay.audit.outputs.doubles import EXACT, exact
 from dpassay.audit.outputs.leaf_dict import Leaves, canonical, once, written
 from dpassay.audit.outputs.leaf_table import LeafTable
 from dpassay.audit.outputs.leaves import MOST_MEMBERS, ROOT, element, leaves_of
-from dpassay.audit.outputs.outputs import LONGEST, Array, Outputs, as_row
+from dpassay.audit.outputs.ngrams import MOST_WORDS, NUMBERS, words_in
+from dpassay.audit.outputs.outputs import LONGEST, Array, Outputs, Ragged, as_row
 from dpassay.values import dataclass
 
 Look: TypeAlias = Literal[
@@ -28,7 +28,6 @@ LOOKS = ("numbers", "values", "text", "difference", "sum", "xor", "whole", "repe
 IN_TEXT, CODES = "numbers(text)", "codes(text)"  # rows that are made of each output's text
 OF_WORD = "count(text, "  # how often a word occurs in each output's text
 WORDS, CHARACTERS = "words", "characters"  # what "ends" compares
-MOST_DIGITS = 15  # of a number in a text that is read
 PHASES, MOST_STEPS = 1 << 10, 1e9  # of a number between two multiples, and multiples that doubles still tell apart
 MOST_NAMED = 3  # numbers of a sum
 FEW_PATHS = 8  # are looked at one by one
@@ -177,6 +176,14 @@ def same_ends(outputs: Outputs, what: str) -> Array:
     if outputs.numbers is not None:
         several = outputs.numbers.shape[1] > 1
         return np.array(outputs.numbers[:, 0] == outputs.numbers[:, -1] if several else np.zeros(len(outputs)), float)
+    if what == WORDS and (words := _all_words(outputs)) is not None:
+        ends = np.cumsum(words.lengths)
+        several, numbers = words.lengths > 1, np.append(words.values, -1)
+        return np.asarray(
+            several
+            & (numbers[np.where(several, ends - words.lengths, -1)] == numbers[np.where(several, ends - 1, -1)]),
+            float,
+        )
     found = []
     for item, text in zip(outputs.items, outputs.texts(), strict=True):
         row = as_row(item)
@@ -200,14 +207,6 @@ def word_of(path: str) -> str:
     return path[len(OF_WORD) : -1]
 
 
-def split_texts(outputs: Outputs) -> list[list[str]]:
-    """The words of each output's text."""
-    if "split" not in outputs.projections:
-        outputs.projections["split"] = [text[: 8 * LONGEST].split() for text in outputs.texts()]
-    made: list[list[str]] = outputs.projections["split"]
-    return made
-
-
 def text_rows(outputs: Outputs, base: str) -> list[Array]:
     """The numbers in each output's text, or the codes of its characters."""
     made = outputs.projections.get(base)
@@ -216,13 +215,19 @@ def text_rows(outputs: Outputs, base: str) -> list[Array]:
         if base == CODES:
             made = [np.array(list(map(ord, text[:LONGEST])), dtype=float) for text in texts]
         else:
-            made = [np.array([*map(float, _DIGITS.findall(text))]) for text in texts]
+            made = [np.array([*map(float, NUMBERS.findall(text))]) for text in texts]
         outputs.projections[base] = made
     rows: list[Array] = made
     return rows
 
 
-_DIGITS = re.compile(rf"(?<![0-9])[0-9]{{1,{MOST_DIGITS}}}(?![0-9])")
+def rows_of_text(outputs: Outputs, base: str) -> NDArray[np.int64]:
+    """How many numbers are in each output's text, or how many of its characters are used."""
+    if base == CODES:
+        return np.array([min(len(text), LONGEST) for text in outputs.texts()], dtype=np.int64)
+    words = words_in(outputs)
+    found = np.bincount(words.rows, words.of.figures[words.values], len(outputs))
+    return found.astype(np.int64)
 
 
 def repeats(outputs: Outputs) -> Array:
@@ -235,6 +240,8 @@ def repeats(outputs: Outputs) -> Array:
     if outputs.numbers is not None:
         ordered = np.sort(outputs.numbers, axis=1)
         return np.asarray((ordered[:, 1:] == ordered[:, :-1]).sum(axis=1), dtype=float)
+    if (words := _all_words(outputs)) is not None:
+        return np.asarray(words.lengths - np.bincount(each_once(words)[0], minlength=len(outputs)), dtype=float)
     found = []
     for item, text in zip(outputs.items, outputs.texts(), strict=True):
         row = as_row(item)
@@ -243,9 +250,48 @@ def repeats(outputs: Outputs) -> Array:
     return np.array(found)
 
 
+def _all_words(outputs: Outputs) -> Ragged | None:
+    """The words of texts, if all are texts of which no word is left out."""
+    if not outputs.only_text or max(map(len, outputs.items), default=0) > MOST_WORDS:
+        return None
+    return words_in(outputs)
+
+
+def each_once(words: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Each word of each text once: the number of the text, and that of the word.
+
+    >>> [some.tolist() for some in each_once(words_of(["be or not to be"]))]
+    [[0, 0, 0, 0], [0, 1, 2, 3]]
+    """
+    many = max(1, len(words.of))
+    found = words.rows * many + words.values
+    found.sort()
+    first = np.ones(len(found), dtype=bool)
+    np.not_equal(found[1:], found[:-1], out=first[1:])
+    return np.divmod(found[first], many)
+
+
 def code_points(outputs: Outputs) -> Array:
     """The sum of the codes of all characters of each output's text."""
-    return np.array([float(sum(map(ord, text[: 8 * LONGEST]))) for text in outputs.texts()])
+    texts = [text[: 8 * LONGEST] for text in outputs.texts()]
+    codes = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    sums = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(codes, dtype=np.int64)])
+    ends = np.cumsum([0, *map(len, texts)])
+    return np.asarray(sums[ends[1:]] - sums[ends[:-1]], dtype=float)
+
+
+def how_often(words: Ragged, chosen: Sequence[str]) -> Array:
+    """How often each text has each of some words; NaN for a text without words."""
+    column = np.full(len(words.of), -1, dtype=np.int64)
+    for j, word in enumerate(chosen):
+        if word in words.of:
+            column[words.of[word]] = j
+    where = column[words.values]
+    there = where >= 0
+    counts = np.bincount(words.rows[there] * len(chosen) + where[there], minlength=len(words.lengths) * len(chosen))
+    found = counts.reshape(len(words.lengths), len(chosen)).astype(float)
+    found[words.lengths == 0] = np.nan
+    return found
 
 
 def _is_coordinate(path: str) -> bool:
@@ -369,8 +415,7 @@ def _column(outputs: Outputs, path: str, offset: int) -> Any:
 
 def _numbers(outputs: Outputs, path: str, offset: int) -> Sequence[float | None]:
     if path.startswith(OF_WORD):
-        word = word_of(path)
-        return [float(words.count(word)) if words else None for words in split_texts(outputs)]
+        return how_often(words_in(outputs), [word_of(path)])[:, 0]  # type: ignore[return-value]
     column = numbers_at(outputs.apart, path) if outputs.apart and not offset else None
     if column is not None:
         return column

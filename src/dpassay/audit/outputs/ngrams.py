@@ -1,9 +1,12 @@
-"""The n-grams of texts: words, pairs of words and character trigrams, each counted in a cell, its CRC-32 modulo 2¹⁵.
+"""The words of texts as numbers, and their n-grams: words, pairs of words and character trigrams.
 
-Texts are many and long, so the cells of pairs and trigrams are computed for all of them together. A CRC is linear over
-GF(2): that of a text is that of its end, xor that of its beginning times a matrix that depends on the end's length.
+An n-gram is counted in a cell, its CRC-32 modulo 2¹⁵. Texts are many and long, so each is split once, and the cells of
+pairs and trigrams are computed for many together. A CRC is linear over GF(2): that of a text is that of its end, xor
+that of its beginning times a matrix that depends on the end's length.
 """
 
+import re
+import threading
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
@@ -12,12 +15,99 @@ from itertools import chain, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.outputs.outputs import LONGEST
+from dpassay.audit.outputs.outputs import LONGEST, Outputs, Ragged
 
 HASHED = 1 << 15  # cells for counting n-grams
 TOGETHER = 512  # texts whose n-grams are found together
 MOST_WORDS = 8 * LONGEST  # characters of a text whose words are counted
+MOST_KNOWN = 1 << 14  # words
+MOST_DIGITS = 15  # of a number in a text that is read
+NUMBERS = re.compile(rf"(?<![0-9])[0-9]{{1,{MOST_DIGITS}}}(?![0-9])")
 ASCII = 128
+
+
+class Vocabulary(dict[str, int]):
+    """The numbers of words, in the order in which they were met, and what is known of each.
+
+    >>> known = Vocabulary()
+    >>> known["to"], known["be"], known["to"]
+    (0, 1, 0)
+    """
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self._crcs = np.zeros((0, 3), dtype=np.int64)  # of the word in lower case, of a space and it, and where …
+        self._tables: dict[int, NDArray[np.int64]] = {}  # … the table for as many bytes begins in all of them
+        self._figures = np.zeros(0, dtype=np.int64)
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = len(self.words)
+        self.words.append(word)
+        return number
+
+    @property
+    def crcs(self) -> NDArray[np.int64]:
+        """The CRC of each word, that of a space and the word, and the place of the table for its length."""
+        new = [_crcs(word.lower()) for word in self.words[len(self._crcs) :]]
+        for _, _, length in new:
+            if length not in self._tables:
+                self._tables[length] = _table(length)
+        if new:
+            place = {length: k * _table(length).size for k, length in enumerate(self._tables)}
+            rows = [(alone, after, place[length]) for alone, after, length in new]
+            self._crcs = np.concatenate([self._crcs, np.array(rows, dtype=np.int64)])
+        return self._crcs
+
+    @property
+    def tables(self) -> NDArray[np.int64]:
+        """All tables, one after the other."""
+        return np.concatenate(list(self._tables.values()))
+
+    @property
+    def figures(self) -> NDArray[np.int64]:
+        """How many numbers each word contains."""
+        new = [len(NUMBERS.findall(word)) for word in self.words[len(self._figures) :]]
+        self._figures = np.concatenate([self._figures, np.array(new, dtype=np.int64)]) if new else self._figures
+        return self._figures
+
+
+_OF_THREAD = threading.local()
+
+
+def _vocabulary() -> Vocabulary:
+    """The words known in this thread; after too many they are forgotten."""
+    known: Vocabulary | None = getattr(_OF_THREAD, "known", None)
+    if known is None or len(known) > MOST_KNOWN:
+        known = _OF_THREAD.known = Vocabulary()
+    return known
+
+
+def words_of(texts: Sequence[str]) -> Ragged:
+    """The words of texts, by their numbers in a vocabulary.
+
+    >>> words_of(["to be", "", "be"]).lengths.tolist()
+    [2, 0, 1]
+    """
+    known, split = _vocabulary(), [text[:MOST_WORDS].split() for text in texts]
+    lengths = np.fromiter(map(len, split), dtype=np.int64, count=len(split))
+    numbers = map(known.__getitem__, chain.from_iterable(split))
+    return Ragged(np.fromiter(numbers, dtype=np.int32, count=int(lengths.sum())), lengths, words_in, known)
+
+
+def words_in(outputs: Outputs) -> Ragged:
+    """The words of each output's text, found once."""
+    if "words" not in outputs.projections:
+        outputs.projections["words"] = words_of(outputs.texts())
+    made: Ragged = outputs.projections["words"]
+    return made
+
+
+def ngrams_in(outputs: Outputs) -> Ragged:
+    """The cells of the n-grams of each output's text, found once."""
+    if "ngrams" not in outputs.projections:
+        outputs.projections["ngrams"] = _ngrams(outputs.texts(), words_in(outputs))
+    made: Ragged = outputs.projections["ngrams"]
+    return made
 
 
 def ngrams(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -27,9 +117,8 @@ def ngrams(texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     >>> numbers.tolist(), len(set(cells.tolist()))
     ([0, 0, 0, 0, 0, 0], 6)
     """
-    parts = [_ngrams(texts[k : k + TOGETHER]) for k in range(0, len(texts), TOGETHER)]
-    both = np.concatenate([part + k * TOGETHER * HASHED for k, part in enumerate(parts)] or [np.zeros(0, np.int64)])
-    return both // HASHED, both % HASHED
+    found = _ngrams(texts, words_of(texts))
+    return found.rows, found.values.astype(np.int64)
 
 
 def grams(text: str) -> set[str]:
@@ -49,40 +138,44 @@ def _words(text: str) -> list[str]:
     return text[:MOST_WORDS].lower().split()
 
 
-def _ngrams(texts: Sequence[str]) -> NDArray[np.int64]:
-    """The number of a text times the number of cells, and the cell: each once, in order."""
-    found = np.concatenate([*_of_words(texts), _of_trigrams([text[: LONGEST + 2] for text in texts])])
-    found.sort()  # np.unique would hash, which takes ten times as long
-    first = np.ones(len(found), dtype=bool)
-    np.not_equal(found[1:], found[:-1], out=first[1:])
-    return found[first].astype(np.int64)
+def _ngrams(texts: Sequence[str], words: Ragged) -> Ragged:
+    """The cells of each text, each once, in order."""
+    cells, lengths = [np.zeros(0, dtype=np.uint16)], [np.zeros(0, dtype=np.int64)]
+    for k in range(0, len(texts), TOGETHER):
+        some = texts[k : k + TOGETHER]
+        split = words if len(some) == len(texts) else words.part(k, k + TOGETHER)
+        found = np.concatenate([*_of_words(split), _of_trigrams([text[: LONGEST + 2] for text in some])])
+        found.sort()  # np.unique would hash, which takes ten times as long
+        first = np.ones(len(found), dtype=bool)
+        np.not_equal(found[1:], found[:-1], out=first[1:])
+        found = found[first]
+        cells.append((found & (HASHED - 1)).astype(np.uint16))
+        lengths.append(np.bincount(found // HASHED, minlength=len(some)))
+    return Ragged(np.concatenate(cells), np.concatenate(lengths), ngrams_in)
 
 
-def _numbers(lengths: Sequence[int]) -> NDArray[np.int32]:
+def _numbers(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int32]:
     """For each of the parts of texts, the number of its text times the number of cells: below 512 · 2¹⁵."""
     return np.repeat(np.arange(0, len(lengths) * HASHED, HASHED, dtype=np.int32), lengths)
 
 
-def _of_words(texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _of_words(words: Ragged) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Words, and pairs of words, as often as they occur."""
-    split = list(map(_words, texts))
-    numbers = _numbers(list(map(len, split)))
+    numbers = _numbers(words.lengths)
     if not len(numbers):
         return numbers, numbers
-    distinct = dict.fromkeys(chain.from_iterable(split))
-    place = dict(zip(distinct, range(len(distinct)), strict=True)).__getitem__
-    which = np.fromiter(map(place, chain.from_iterable(split)), dtype=np.int64, count=len(numbers))
-    alone, after, lengths = np.array(list(map(_crcs, distinct)), dtype=np.int64).T
-    few, kind = np.unique(lengths, return_inverse=True)  # a matrix for each length
-    tables = np.concatenate([_table(length) for length in few.tolist()])
+    alone, after, places = words.of.crcs.T
+    tables = words.of.tables
     beside = np.flatnonzero(numbers[:-1] == numbers[1:])
-    second = which[beside + 1]
-    starts, crcs = (kind * tables.size // len(few))[second], alone[which[beside]]
+    second = words.values[beside + 1]
+    starts, crcs = places[second], alone[words.values[beside]]
     pairs = after[second]
     for byte in range(4):
         pairs ^= tables[starts + 256 * byte + (crcs >> 8 * byte & 255)]
     modulo = HASHED - 1
-    return numbers | (alone & modulo).astype(np.int32)[which], numbers[beside] | (pairs & modulo).astype(np.int32)
+    return numbers | (alone & modulo).astype(np.int32)[words.values], numbers[beside] | (pairs & modulo).astype(
+        np.int32
+    )
 
 
 @lru_cache(maxsize=1 << 14)

@@ -7,7 +7,8 @@ A batch of numbers of one shape stays an array, and text stays text. Everything 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from enum import Enum
 from functools import cached_property
 from itertools import chain
@@ -33,6 +34,35 @@ _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 LONGEST = 512  # coordinates, or characters of a text, examined one by one
 FIRST = 512  # outputs that are looked at again and again
 MOST_CELLS = 1 << 28  # numbers in the matrix of all outputs: 2 GiB
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """As many values for each output as it has, one after the other.
+
+    >>> Ragged(np.array([5, 6, 7]), np.array([1, 0, 2]), read).part(1, 3).values.tolist()
+    [6, 7]
+    """
+
+    values: NDArray[Any]
+    lengths: NDArray[np.int64]
+    make: Callable[[Outputs], Ragged]  # what finds them, once for each batch
+    of: Any = None  # what the values are the numbers of
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """Which output each value belongs to."""
+        return np.repeat(np.arange(len(self.lengths)), self.lengths)
+
+    def chosen(self, which: NDArray[np.bool_]) -> Ragged:
+        """Those of the outputs that are chosen."""
+        return replace(self, values=self.values[which[self.rows]], lengths=self.lengths[which])
+
+    def part(self, start: int, stop: int | None = None) -> Ragged:
+        """Those of some outputs in a row."""
+        begun = int(self.lengths[:start].sum())
+        lengths = self.lengths[start:stop]
+        return replace(self, values=self.values[begun : begun + int(lengths.sum())], lengths=lengths)
 
 
 @dataclass(frozen=True)
@@ -158,7 +188,14 @@ class Outputs:
 
         apart = of(self.apart)
         numbers = None if self.numbers is None else self.numbers[places]
-        return Outputs(numbers, of(self.items), apart if any(known is not None for known in apart) else ())
+        made = Outputs(numbers, of(self.items), apart if any(known is not None for known in apart) else ())
+        if isinstance(some, slice):
+            found = {name: known for name, known in self.projections.items() if isinstance(known, Ragged)}
+            made.projections.update({name: known.part(*some.indices(len(self))[:2]) for name, known in found.items()})
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Outputs, (self.numbers, self.items, self.apart)  # without what was derived
 
 
 def read(batch: Any, unknown: Unknown = "refuse") -> Outputs:
@@ -272,7 +309,25 @@ def join(batches: Sequence[Outputs]) -> Outputs:
     if same:
         numbers = np.concatenate([batch.numbers for batch in batches if batch.numbers is not None])
         return Outputs(numbers, items, apart)
-    return Outputs(None, items, apart)
+    made = Outputs(None, items, apart)
+    made.projections.update(_ragged_of_all(batches))
+    return made
+
+
+def _ragged_of_all(batches: Sequence[Outputs]) -> dict[str, Ragged]:
+    """What is known of most of these texts, one batch after another."""
+    found, total = {}, sum(map(len, batches))
+    known = {name: one for batch in batches for name, one in batch.projections.items() if isinstance(one, Ragged)}
+    for name, example in known.items():
+        if 2 * sum(len(batch) for batch in batches if name in batch.projections) < total:
+            continue
+        some = [example.make(batch) for batch in batches]
+        if all(one.of is example.of for one in some):
+            values, lengths = (
+                np.concatenate(rows) for rows in zip(*((o.values, o.lengths) for o in some), strict=True)
+            )
+            found[name] = replace(example, values=values, lengths=lengths)
+    return found
 
 
 def part(outputs: Outputs, start: int, stop: int | None = None) -> Outputs:

@@ -9,9 +9,7 @@ All pairs of n columns take one product of matrices: the mean of e^(2πi(a + b)/
 residues modulo m, since it is 0 if all are equally frequent.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -28,12 +26,15 @@ from dpassay.audit.outputs.leaf_views import (
     View,
     code_points,
     count_path,
+    each_once,
     exclusive_or,
+    how_often,
     repeats,
+    rows_of_text,
     same_ends,
-    split_texts,
     text_rows,
 )
+from dpassay.audit.outputs.ngrams import words_in, words_of
 from dpassay.audit.outputs.outputs import Array, Outputs, part
 
 EXAMINED = 512  # outputs of each input
@@ -106,31 +107,29 @@ def _in_texts(outputs: Sequence[Outputs]) -> list[View]:
     """Relations of the first numbers in texts, of words' counts, and of the characters of texts equally long."""
     found = _of_words(outputs)
     for base, fewest, most in ((IN_TEXT, 1, MOST_NUMBERS), (CODES, 3, MOST_PAIRED)):
-        sides = [[row for row in text_rows(side, base) if len(row)] for side in outputs]
-        lengths = {len(row) for rows in sides for row in rows}
-        if min(map(len, sides)) and fewest <= min(lengths) <= most and (base == IN_TEXT or len(lengths) == 1):
-            rows = [np.stack([row[: min(lengths)] for row in some]) for some in sides]
-            found += related_numbers(rows, [f"{base}[{j}]" for j in range(min(lengths))])
+        lengths = [rows_of_text(side, base) for side in outputs]
+        each = np.concatenate(lengths)
+        least = int(each[each > 0].min(initial=most + 1))
+        if all(some.any() for some in lengths) and fewest <= least <= most and (base == IN_TEXT or each.max() == least):
+            rows = [np.stack([row[:least] for row in text_rows(side, base) if len(row)]) for side in outputs]
+            found += related_numbers(rows, [f"{base}[{j}]" for j in range(least)])
     return found
 
 
 def _of_words(outputs: Sequence[Outputs]) -> list[View]:
     """Relations between the counts of common words that do not distinguish the inputs by themselves."""
-    texts = [split_texts(side) for side in outputs]
-    there = Counter(chain.from_iterable(map(set, chain.from_iterable(texts))))
-    all_of_them = sum(map(len, texts))
-    common = [word for word, often in there.items() if often > RARE * all_of_them]
-    words = sorted(sorted(common, key=lambda word: (abs(2 * there[word] - all_of_them), word))[:MOST_PAIRED])
+    texts = [words_in(side) for side in outputs]
+    if any(some.of is not texts[0].of for some in texts):
+        texts = [words_of(side.texts()) for side in outputs]
+    known, all_of_them = texts[0].of, sum(map(len, outputs))
+    there = np.sum([np.bincount(each_once(some)[1], minlength=len(known)) for some in texts], axis=0)
+    common = np.flatnonzero(there > RARE * all_of_them).tolist()
+    nearest = sorted((abs(2 * int(there[number]) - all_of_them), known.words[number]) for number in common)
+    words = sorted(word for _, word in nearest[:MOST_PAIRED])
     if not words:
         return []
-    place = {word: j for j, word in enumerate(words)}
-    counts = [np.zeros((len(side), len(words))) for side in texts]
-    for rows, side in zip(counts, texts, strict=True):
-        for row, text in zip(rows, side, strict=True):
-            for word in text:
-                if word in place:
-                    row[place[word]] += 1
-    clear = np.sqrt((SURE + np.log(len(words))) * sum(1 / len(side) for side in texts) / 2)
+    counts = [np.nan_to_num(how_often(some, words)) for some in texts]
+    clear = np.sqrt((SURE + np.log(len(words))) * sum(1 / len(side) for side in outputs) / 2)
     alike = np.flatnonzero(distances(counts) <= clear)
     return related_numbers([rows[:, alike] for rows in counts], [count_path(words[j]) for j in alike.tolist()])
 
