@@ -123,13 +123,17 @@ def _sentence(error: Any, ctx: Any) -> str:
     parameter, kind = getattr(error, "param", None), type(error).__name__
     name = _name(parameter) if parameter is not None else ""
     if kind == "NoSuchOption":
+        group = hasattr(ctx.command, "list_commands")
         known = [
             option
             for one in ctx.command.get_params(ctx)
             for option in (*one.opts, *one.secondary_opts)
-            if option != "--help"
+            if option != "--help" or group
         ]
-        return f"there is no option {error.option_name}{did_you_mean(error.option_name, known)}"
+        near = did_you_mean(error.option_name, known)
+        if group and not near:
+            return f"{error.option_name} must come after the command: {ctx.command_path} COMMAND {error.option_name}"
+        return f"there is no option {error.option_name}{near}"
     if kind == "MissingParameter" and name:
         return f"{name} is missing"
     if kind == "BadParameter" and name:

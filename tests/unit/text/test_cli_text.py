@@ -232,6 +232,8 @@ def test_a_corpus_that_cannot_be_used_is_said(here, tmp_path, content, said):
         (("dptext", "--resume"), "there is no option --resume"),
         (("adept", "--epsilon", "3"), "add --privacy example or user"),
         (("dptext", "--clip", "1"), "there is no option --clip"),
+        (("-q", "adept"), "-q must come after the command: dpassay train COMMAND -q"),
+        (("--helf", "adept"), "there is no option --helf; did you mean '--help'?"),
     ],
 )
 def test_what_cannot_be_trained_is_said(here, tmp_path, options, said):

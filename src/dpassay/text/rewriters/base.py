@@ -174,7 +174,7 @@ class TextGuarantee:
         return {
             "epsilon": None if self.doubt else "inf" if math.isinf(self.epsilon) else self.epsilon,
             "delta": self.delta,
-            "claimed_epsilon": self.stated if math.isfinite(self.stated) else "inf",
+            "claimed_epsilon": self.stated if math.isfinite(self.stated) else None,
             "holds": None if self.declared_by and self.holds else self.holds,
             "declared_by": self.declared_by or None,
             "audit": self.audit or None,

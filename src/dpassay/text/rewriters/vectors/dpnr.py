@@ -23,6 +23,7 @@ from dpassay.audit.options import Progress
 from dpassay.core.guarantee import make_guarantee
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import ONE, Number, iv, middle, number, up
+from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact.analysis import analyse
 from dpassay.exact.calibrate import classic_gaussian_sigma, gaussian
@@ -105,11 +106,12 @@ class Dpnr(EncodedText):
         profile = analyse(Pipeline(self.pipeline.stages[bool(self.mu) :], self.dim), Neighbours())
         claimed, delta = number(repr(self.epsilon)), number(repr(self.delta))
         enough = up(profile.delta(claimed)) <= self.delta
+        noise = Theorem.GAUSSIAN if self.delta else Theorem.LAPLACE
         return TextGuarantee(
             self.epsilon if enough and self.scale is not None else up(profile.epsilon(delta)),
             self.delta,
             claimed=self.epsilon,
-            proofs=tuple(theorem.page for theorem in profile.theorems),
+            proofs=tuple(theorem.page for theorem in (noise, *profile.theorems)),
             caveats=(NOT_COVERED, DOUBLES),
             as_published=self.scale is None,
         )

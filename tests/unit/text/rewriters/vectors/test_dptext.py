@@ -256,6 +256,7 @@ def test_epsilon_is_reported_with_what_holds(trained):
         assert system.guarantee.epsilon == exact.epsilon.upper
         assert report["guarantee"]["epsilon"] == (1 if reading == "right" else "inf")
         assert report["guarantee"]["claimed_epsilon"] == report["epsilon"]
+        assert ("docs/proofs/laplace.md" in report["guarantee"]["proofs"]) == (reading == "right")
         assert ("epsilon was learned" in report["guarantee"]["sentence"]) == system.learnt
     learned = Dptext(letters(), epsilon=1, reading="right", learnt=True).guarantee
     assert (learned.epsilon, learned.holds) == (math.inf, False)

@@ -24,7 +24,7 @@ from dpassay.text.rewriters.base import (
 )
 from dpassay.text.rewriters.catalogue import SHIPPED, Specification
 from dpassay.text.rewriters.words import word_level
-from dpassay.text.rewriters.words.word_rewriters import Madlib
+from dpassay.text.rewriters.words.word_rewriters import PUBLIC_WORDS, Madlib
 from dpassay.words.rules import Rules
 from dpassay.words.vocabulary import Vocabulary
 from statistics_helper import counts_p_value, frequencies_p_value, generator, require
@@ -222,7 +222,7 @@ def test_what_is_stated():
     for name in NAMES:
         held = made(name).guarantee
         assert held.holds == math.isfinite(held.epsilon), name
-        assert held.caveats == ((DOUBLES,) if name == "madlib" else ())
+        assert held.caveats == (PUBLIC_WORDS, *((DOUBLES,) if name == "madlib" else ()))
         assert (REPEATED in held.not_covered) == held.holds
     per = {name: statement(made(name))["parameter"]["per"] for name in NAMES}
     assert {name for name, unit in per.items() if unit == "word"} == {"custext", "custext-as-published"}
@@ -234,6 +234,7 @@ def test_nothing_infinite_holds(rule):
     assert math.isinf(held.epsilon)
     assert not held.holds
     assert held.to_dict()["holds"] is False
+    assert held.to_dict()["claimed_epsilon"] is None  # nobody claims an infinite one
     assert not Stated(epsilon=math.inf, true_epsilon=math.inf, delta=0.0, neighbours="any").holds
 
 
@@ -241,8 +242,12 @@ def test_nothing_infinite_holds(rule):
     ("model", "said"),
     [
         ("santext-plus-as-published", "as published, no finite epsilon for two texts"),
+        ("santext-plus-as-published", "a word that is not sensitive appears in an output only where it was in the"),
         ("custext-as-published,K=2", "as published, no finite epsilon (claimed: "),
+        ("custext-as-published,K=2", "an output shows the group of each word; unknown words are copied, so an output"),
         ("santext,unknown=copied", "no finite epsilon for two texts"),
+        ("santext,unknown=copied", "unknown words are copied, so an output shows them"),
+        ("madlib,numbers=dropped", "numbers are dropped, so an output shows by its length whether there were any"),
     ],
 )
 def test_what_does_not_hold_is_rewritten_on_request_alone(file, tmp_path, monkeypatch, capfd, model, said):
