@@ -133,8 +133,8 @@ def _judged(claim: Claim, pipeline: Pipeline, relation: Neighbours, *, tight: bo
             least = f"delta must be 0 (pure DP) or at least 1e-300, got {as_written(claimed_delta)}"
             raise InputError(least) from error
         raise InputError(
-            "these numbers are too large or too small for a verdict; noise and distances may be multiplied by one "
-            "factor, which changes nothing"
+            "these numbers are too large or too small for a verdict; choose numbers closer to 1 (multiplying noise and "
+            "distances by the same factor changes nothing)"
         ) from error
 
 

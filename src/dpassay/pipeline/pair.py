@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from mpmath.libmp import to_str
 from numpy.typing import NDArray
 
 from dpassay.core.numbers import INFINITY, ZERO, Number, iv, maximum, middle, number
@@ -122,9 +123,14 @@ def check_dimension(dim: Any, what: str = "dimension") -> int:
     except (TypeError, ValueError, OverflowError):
         whole = 0
     if not 1 <= whole <= MAX_DIMENSION or whole != dim:
-        given = "a larger one" if isinstance(dim, int) and dim > MAX_DIMENSION else dim
-        raise InputError(f"{what} must be a whole number from 1 to {MAX_DIMENSION:,}, got {given}")
+        raise InputError(f"{what} must be a whole number from 1 to {MAX_DIMENSION:,}, got {_given(dim)}")
     return whole
+
+
+def _given(dim: Any) -> str:
+    if not isinstance(dim, int) or isinstance(dim, bool):
+        return str(dim)
+    return f"{dim:,}" if abs(dim) < 10**15 else f"one of about {dim.bit_length() * 0.30103:.0f} digits"
 
 
 def check_positive(value: Any, what: str) -> Number:
@@ -133,5 +139,5 @@ def check_positive(value: Any, what: str) -> Number:
     if enclosed.a <= 0 or enclosed.b == INFINITY:
         raise InputError(f"{what} must be positive and finite, got {middle(enclosed):g}")
     if enclosed.b < iv.mpf("1e-300").a or enclosed.a > iv.mpf("1e300").b:
-        raise InputError(f"{what} must lie between 1e-300 and 1e300")
+        raise InputError(f"{what} must lie between 1e-300 and 1e300, got {to_str(enclosed.mid._mpi_[0], 6)}")
     return enclosed

@@ -830,7 +830,14 @@ def test_a_mistake_of_our_own_is_no_verdict(monkeypatch, capsys):
         (["zzz"], "there is no command 'zzz'. 'dpassay --help' lists them"),
         (["check", "adept", "--set", "dimm=3"], "adept has no parameter dimm; did you mean 'dim'? It has epsilon"),
         (["packages", "show", "opendp-laplac"], "no record is called 'opendp-laplac'; did you mean opendp-laplace"),
-        (["check", "adept", "--dim", "99999999999"], "dimension must be a whole number from 1 to 10,000,000"),
+        (
+            ["check", "adept", "--dim", "99999999999"],
+            "dimension must be a whole number from 1 to 10,000,000, got 99,999,999,999",
+        ),
+        (
+            ["check", "latent-moue", "--epsilon", "4e7"],
+            "these numbers are too large or too small for a verdict; choose",
+        ),
     ],
 )
 def test_a_misspelled_name_gets_the_nearest_one(

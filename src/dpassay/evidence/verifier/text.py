@@ -164,6 +164,7 @@ class _Reader:
             plain = "0" + re.sub(r"\.(?![0-9])", "", written)  # also for .5 and 2.
             if is_decimal(plain):
                 return exactly(Fraction(plain))
+            raise _refused(f"has the number {written[:40]!r}: a number is a decimal with an exponent of at most 1000")
         plain = re.sub(r"(?<![A-Za-z0-9])_", "", written)
         raise _refused(f"uses {plain[:40]!r}, which the claim gives no value to")
 

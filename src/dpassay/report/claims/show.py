@@ -16,7 +16,7 @@ from dpassay.exact.witness import Witness
 from dpassay.report.claims.claim_report import Cell, ClaimReport
 from dpassay.report.claims.gallery import markdown, markdown_table, true
 from dpassay.report.pages.typeset import typeset
-from dpassay.report.terminal import SIGNS
+from dpassay.report.terminal import SIGNS, shown
 from dpassay.report.terminal import render as render_verdict
 
 NOTE = "*Written by `dpassay gallery --pages docs/claims` from the registry. Change the registry, not this page.*"
@@ -92,9 +92,11 @@ def _table(rows: Sequence[Sequence[str]]) -> Table | None:
         return None
     table = Table(box=None, header_style="", padding=(0, 2, 0, 0), pad_edge=False)
     for i, head in enumerate(rows[0]):
-        table.add_column(head, style="bold" if i == 0 else "")
+        table.add_column(
+            head, style="bold" if i == 0 else "", no_wrap=i < len(rows[0]) - 1
+        )  # the last heading may wrap
     for row in rows[1:]:
-        table.add_row(*map(Text, row))
+        table.add_row(*map(shown, row))
     return table
 
 

@@ -247,6 +247,12 @@ def test_a_cut_off_certificate_cannot_be_read(tmp_path):
             verify(tmp_path / "cut.json")
 
 
+def test_a_number_in_the_text_is_named_where_its_exponent_is_too_large():
+    verdict = check("query(l1, 1e4000*1e-4000) | laplace(1)", epsilon=1)
+    assert verdict.open
+    assert "has the number '1e4000': a number is a decimal with an exponent of at most 1000" in verdict.reason
+
+
 def test_a_file_of_100_megabytes_is_refused_at_once(tmp_path):
     path = tmp_path / "large.json"
     with path.open("wb") as file:
