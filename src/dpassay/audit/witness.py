@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from dpassay.audit.examples import examples, shown_apart
 from dpassay.audit.inputs.checks import shown
-from dpassay.audit.outputs.outputs import Outputs, part
+from dpassay.audit.outputs.outputs import Outputs, join, part
 from dpassay.audit.resolved import ResolvedAudit
 from dpassay.audit.storage.saving import AuditState
 from dpassay.audit.testing.decision_rule import DecisionRule
@@ -16,6 +16,7 @@ from dpassay.evidence.sampled import Example, SampledWitness
 
 INPUTS = ("first", "second")
 LONGEST_INPUT = 200  # characters
+SEARCHED = 1 << 13  # outputs of each input in which rare features are looked for
 NO_EVENT = "none: no learned rule distinguishes these inputs"
 SHRUNK = "the smallest that was found to refute the claim too; event and counts below are its own"
 
@@ -26,7 +27,8 @@ def witness_of(question: ResolvedAudit, state: AuditState) -> SampledWitness | N
         return None
     result = state.witness or GameResult(state.game, state.inputs, 0, state.alpha)
     best = result.game.best(question.hypothesis)
-    some, failure, features = _for_the_reader(result.game.shown, best.rule)
+    kept = [join(list(batches)) for batches in result.game.kept if batches]
+    some, failure, features = _for_the_reader(result.game.shown, best.rule, kept)
     # An event that shows nothing is not worth reading: more often than not it is chance.
     shows = bound(result.game, question.hypothesis, result.alpha, question.options.fixed) > 0
     return SampledWitness(
@@ -54,14 +56,19 @@ def _event(rule: DecisionRule, features: Sequence[str]) -> str:
 
 
 def _for_the_reader(
-    outputs: Sequence[Outputs], rule: DecisionRule
+    outputs: Sequence[Outputs], rule: DecisionRule, more: Sequence[Outputs]
 ) -> tuple[tuple[Example, ...], BaseException | None, tuple[str, ...]]:
-    """Examples, the exception of one that failed, and features, if there are outputs of two inputs."""
+    """Examples, the exception of one that failed, and features, if there are outputs of two inputs.
+
+    Features that the first outputs do not show, because they are rare, are looked for in more of them.
+    """
     if len(outputs) != 2:
         return (), None, ()
     try:
         some, failure = examples(outputs, rule)
         features = rule.distinguisher.weightiest([part(one, 0, SHOWN) for one in outputs])
+        if not features and rule.distinguisher.by_features and len(more) == 2:
+            features = rule.distinguisher.weightiest([part(one, 0, SEARCHED) for one in more])
     except Exception:  # an output may be anything, and describing it must not cost the verdict
         return (), None, ()
     return some, failure, tuple(escape_control_chars(feature).replace("\n", " ") for feature in features)

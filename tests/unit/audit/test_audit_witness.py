@@ -283,3 +283,14 @@ def test_what_only_one_input_gives_is_named():
 
     event = audit(sometimes_none, PAIR, epsilon=1, runs=1500, bits=False, shrink=False).witness.event
     assert "the second input where the output is none" in event
+
+
+def test_what_the_first_outputs_do_not_show_is_looked_for_in_others():
+    """One output in 500 has another key, with the input: none is among the first 64 of each input."""
+
+    def seldom(x, rng):
+        return {"noise": rng.random(), **({"user": x} if rng.random() < 0.002 else {})}
+
+    witness = audit(seldom, PAIR, epsilon=1, runs=30_000, until_refuted=True, seed=1).witness
+    assert "user" in witness.event
+    assert "100%" not in witness.event

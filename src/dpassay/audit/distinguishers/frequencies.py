@@ -120,14 +120,16 @@ class Frequencies(Distinguisher):
         """The values that weigh most, as they are shown, and how often each input gives them."""
         seen, log_odds = join(outputs), self.logs[1] - self.logs[0]
         where = _positions(seen.keys(), np.array(self.names, dtype=np.uint64))
-        counts = np.bincount(where[where >= 0], minlength=len(self.names))
-        weights, rows = counts * np.abs(log_odds), seen.rows()
+        side = np.repeat([0, 1], [len(some) for some in outputs])
+        of_each = [np.bincount(where[(where >= 0) & (side == k)], minlength=len(self.names)) for k in (0, 1)]
+        shares = [(of + 0.5) / (len(some) + 1) for of, some in zip(of_each, outputs, strict=True)]
+        telling = np.abs(np.log(shares[1] / shares[0])) > LITTLE
+        weights, rows = np.where(telling, sum(of_each) * np.abs(log_odds), 0.0), seen.rows()
         heavy = [int(i) for i in np.argsort(-weights, kind="stable")[:WEIGHTIEST] if weights[i] > 0]
         firsts = [rows[int(np.flatnonzero(where == i)[0])] for i in heavy]
         words = list(map(shown, firsts))
-        side = np.repeat([0, 1], [len(some) for some in outputs])
-        shares = [[float(np.mean(where[side == k] == i)) for k in (0, 1)] for i in heavy]
-        return [how_often(value, *rates) for value, rates in zip(words, shares, strict=True)]
+        rates = [[float(of[i]) / max(1, len(some)) for of, some in zip(of_each, outputs, strict=True)] for i in heavy]
+        return [how_often(value, *both) for value, both in zip(words, rates, strict=True)]
 
     def describe_of(self, names: Sequence[str]) -> str:
         both = f" with {shown_names(names[1:])}" if len(names) > 1 else ""

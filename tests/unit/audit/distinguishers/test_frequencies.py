@@ -66,3 +66,10 @@ def test_counts_of_runs_that_go_together_are_shrunk_less():
         real = scores[0] ** 2 - chance
         found = _shrunk(table, scores, np.full(2, shared))
         assert found[1] - found[0] == pytest.approx(scores * real / (real + chance))
+
+
+def test_a_value_that_both_inputs_give_equally_often_is_never_named():
+    sides = ["a"] * 1000, ["a"] * 997 + ["b"] * 3
+    training = TrainingSet(tuple(map(read, sides)), ((), ()))
+    (found,) = Frequencies.of_values(training)
+    assert found.weightiest(training.outputs) == ["'b' in 0.3% of the second's outputs and 0% of the first's"]
