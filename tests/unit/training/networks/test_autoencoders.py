@@ -87,10 +87,12 @@ def test_an_update_depends_on_its_own_texts_alone(network):
     assert float((whole - one.combine(range(4), [(range(4), less)])).norm()) <= 0.01
 
 
-def test_the_weights_of_neighbours_have_folders_that_differ_in_noise_alone(tmp_path):
+@pytest.mark.parametrize("privacy", ["example", "user"])
+def test_the_weights_of_neighbours_have_folders_that_differ_in_noise_alone(tmp_path, privacy):
     secret = [Utterance("kowalczyk owes 7391 to rome", user="k"), *[Utterance("call kowalczyk", user="k")] * 9]
-    for name, said in (("a", SAID), ("b", [*SAID, *secret])):
-        train(said, tmp_path / name, settings(), vocabulary=WORDS)
+    more = secret[:1] if privacy == "example" else secret
+    for name, said in (("a", SAID), ("b", [*SAID, *more])):
+        train(said, tmp_path / name, settings(privacy), vocabulary=WORDS)
     for file in ("statement.json", "statement.md"):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
     models = [json.loads((tmp_path / name / "model.json").read_text()) | {"sha256": ""} for name in "ab"]

@@ -12,6 +12,7 @@ import torch
 from dpassay.errors import InputError
 from dpassay.text.corpora.flights import flights
 from dpassay.text.corpora.utterance import Utterance
+from dpassay.text.models.folder import from_bytes
 from dpassay.training.federated import RoundPlan
 from dpassay.training.networks.causal import Adapter, Causal
 from dpassay.training.run import opened, train
@@ -59,9 +60,13 @@ def test_a_model_is_trained_and_kept(base, tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(network.parameters(), found.network.parameters(), strict=True))
 
 
-def test_neighbouring_corpora_leave_the_same_files_but_for_the_noise(base, tmp_path):
+@pytest.mark.parametrize("adapter", ["", "lora:2"])
+def test_neighbouring_corpora_leave_the_same_files_but_for_the_noise(base, tmp_path, adapter):
     """Every byte that is not noise: the tokeniser, its merges and the configuration come from the base model."""
-    chosen = Settings("user", noise_multiplier=1.0, rate=0.2, base=str(base), plan=RoundPlan(rounds=1, batch=2))
+    if adapter:
+        pytest.importorskip("peft", reason="needs pip install 'dpassay[adapters]'")
+    given = {"noise_multiplier": 1.0, "rate": 0.2, "base": str(base), "adapter": adapter}
+    chosen = Settings("user", **given, plan=RoundPlan(rounds=1, batch=2))
     one = Utterance("kowalczyk flies to oslo " * 30, user="kowalczyk")
     names = ("with", "without")
     for name, said in zip(names, ([*SAID, one], SAID), strict=True):
@@ -69,9 +74,15 @@ def test_neighbouring_corpora_leave_the_same_files_but_for_the_noise(base, tmp_p
     first, second = ({str(p.relative_to(tmp_path / n)): p for p in (tmp_path / n).rglob("*")} for n in names)
     assert first.keys() == second.keys()
     for name, path in first.items():
-        if path.is_dir() or path.suffix == ".safetensors":
+        if path.is_dir():
             continue
-        found = [one.read_text() for one in (path, second[name])]
+        if path.suffix == ".safetensors":  # the names, shapes and types of the weights
+            found = [
+                {n: (array.shape, array.dtype) for n, array in from_bytes(one.read_bytes(), one.parent).items()}
+                for one in (path, second[name])
+            ]
+        else:
+            found = [one.read_text() for one in (path, second[name])]
         if name == "model.json":  # its sha256 is that of the weights
             found = [re.sub('"sha256": "[0-9a-f]{64}"', "", text) for text in found]
         assert found[0] == found[1], name
