@@ -103,6 +103,20 @@ def test_records_without_a_text_are_left_out_on_request(here, tmp_path):
     assert code == 2
 
 
+def test_a_rewriting_that_such_a_record_ended_is_continued_without_it(here, tmp_path):
+    source, out, stated = tmp_path / "in.jsonl", tmp_path / "out.jsonl", tmp_path / "out.jsonl.json"
+    source.write_text('{"text": "a"}\n{}\n{"text": "c"}\nno json\n')
+    assert here(*LOUD, "--in", source, "--out", out)[0] == 2
+    code, _, err = here(*LOUD, "--in", source, "--out", out, "--skip-invalid", "--resume")
+    assert (code, "left out: 2 records without a text" in err) == (0, True)
+    assert out.read_text() == '{"text": "A"}\n{"text": "C"}\n'
+    assert json.loads(stated.read_text())["records_without_text"] == "left out"
+    interrupted_at(14, out, "a")
+    source.write_text('{"text": "a"}\n{"text": "c"}\n')
+    assert here(*LOUD, "--in", source, "--out", out, "--resume")[0] == 0
+    assert json.loads(stated.read_text())["records_without_text"] == "left out"  # some were
+
+
 def test_quiet_is_quiet(here, tmp_path):
     (tmp_path / "in.jsonl").write_text('{"text": "a"}\n{}\n')
     options = ("--in", tmp_path / "in.jsonl", "--out", tmp_path / "out.jsonl", "--skip-invalid", "-q")

@@ -52,6 +52,7 @@ Corpus = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
 Device = Annotated[str, typer.Option(help="cpu, or cuda if available.")]
+LEFT_OUT = "records_without_text"  # in a statement
 
 
 def rewrite(
@@ -142,7 +143,9 @@ def rewrite(
     _check_published(rewriter, guarantee, as_published)
     stated["input"] = "standard input" if source is None else source.name  # no fingerprint, which would be a leak
     stated |= _about_columns(form)
-    done = _behind(out, statement, stated, form) if resume and out is not None else None
+    done = None
+    if resume and out is not None:
+        stated, done = _behind(out, statement, stated, form)
     work: Callable[[list[str]], list[str]] = partial(released, rewriter, who=order.rewriter)
     if workers is not None or cluster is not None:
         work = _at_workers(order, stated, several=workers != 1)
@@ -150,7 +153,7 @@ def rewrite(
         note(f"guarantee: {guarantee}")
         for sentence in guarantee.not_covered:
             note(f"  {sentence}")
-        if statement is not None and not resume:
+        if statement is not None:
             write_whole(statement, json.dumps(stated, indent=1, ensure_ascii=False) + "\n")
         _rewrite_texts(partial(executor.map, work), form, source, out, done)
 
@@ -299,26 +302,31 @@ def _about_columns(form: RecordLines | Table) -> dict[str, str]:
     if not form.named:
         note(f"{form.source} has no header: what comes before the first separator is the label, the rest is the text")
     note(f"only {form.rewritten!r} is rewritten: other columns stay as they are, and the guarantee does not cover them")
-    left_out = {"records_without_text": "left out"} if form.skip_invalid else {}
+    left_out = {LEFT_OUT: "left out"} if form.skip_invalid else {}
     if form.authors is not None:
         left_out["records_of_an_author"] = f"all but the first {form.authors.most:,} left out"
         left_out["author_column"] = form.authors.column or "user, user_id, speaker or author"
     return {"column": form.rewritten, "other_columns": "as they were; the guarantee does not cover them", **left_out}
 
 
-def _behind(out: Path, statement: Path | None, stated: dict[str, Any], form: RecordLines | Table) -> int:
-    """How many texts are already rewritten, if in the same way."""
+def _behind(
+    out: Path, statement: Path | None, stated: dict[str, Any], form: RecordLines | Table
+) -> tuple[dict[str, Any], int]:
+    """The statement, and how many texts are already rewritten, if in the same way.
+
+    Records without a text may be left out from now on: such a record may be why the rewriting ended.
+    """
     try:
         before = json.loads((statement or out).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise InputError(f"{statement} does not say how {out} was made: start again with another file") from None
-    now = json.loads(json.dumps(stated))
-    if not isinstance(before, dict) or before | {"input": ""} != now | {"input": ""}:
+    now, free = json.loads(json.dumps(stated)), {"input": "", LEFT_OUT: ""}
+    if not isinstance(before, dict) or before | free != now | free:
         raise InputError(
             f"{out} was rewritten with other options, see {statement}: give the same ones, or another file"
         )
     with out.open("rb") as file:
-        return form.finished(file)[0]
+        return before | now, form.finished(file)[0]
 
 
 def _cut(out: Path, form: RecordLines | Table) -> None:

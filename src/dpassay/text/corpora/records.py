@@ -288,7 +288,8 @@ class Table:
             fields = f"its fields are {list(found)}"
             raise place.fail(f"the object has no field {name!r}; {fields}; see --column, or add --skip-invalid")
         if not isinstance(found[name], str):
-            raise place.fail(f"the field {name!r} must be text, got {found[name]!r:.60}; to go on, add --skip-invalid")
+            got = f"the field {name!r} must be text, got {found[name]!r:.60}"
+            raise place.fail(f"{got}; to leave out such records, add --skip-invalid")
         if _has_half_characters(found):
             raise place.fail("there is half a character in it, a lone surrogate; write it in full")
         if self.header and found.keys() != set(self.header):
