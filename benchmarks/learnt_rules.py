@@ -1,6 +1,6 @@
 """What the rules are worth that audits of sparse vectors learn: their expected bounds, exactly, without a test's luck.
 
-`python benchmarks/learnt_rules.py [--runs 1e7] [--seeds 10] [--first-seed 0]`. A pair is searched and a rule is learnt
+`python benchmarks/learnt_rules.py [--runs 1e7] [--seeds 10] [--first-seed 0]`. A pair is searched and a rule is learned
 as in an audit with a fixed number of runs. The bound that it is worth on the runs that are left needs no test: the only
 outcomes are where the first ⊤ stands, and their probabilities are known (tests/quality/limits.py). A bound from a test
 scatters by about 0.008, as much as two ways to learn differ.
@@ -34,7 +34,7 @@ ALPHA = 0.1
 
 
 def worth(classic: Classic, runs: int, seed: int) -> float:
-    """The bound at the expected counts of the rule that is learnt with this seed."""
+    """The bound at the expected counts of the rule that is learned with this seed."""
     answers = SensitivityBall(math.inf, 1, classic.dim)
     given = {"region": answers, "epsilon": 1e-9, "alpha": ALPHA, "runs": runs, "fixed": True, "seed": seed}
     options = AuditOptions.of(given)

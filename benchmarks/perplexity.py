@@ -21,7 +21,7 @@ from dpassay.training.comparison import ComparedRun, Setup, TextSource, Training
 
 
 def plan(given: argparse.Namespace) -> None:
-    """Write all models to train, with the noise for each ε, and how finished ones are recognised."""
+    """Write all models to train, with the noise for each ε, and how finished ones are recognized."""
     from dpassay import __version__
     from dpassay.reproduce.perplexity import all_sources, all_tasks, header
     from dpassay.reproduce.result import PARTIAL

@@ -1,7 +1,7 @@
 """Power: how many wrong mechanisms an audit finds, from how many runs, and in how much time.
 
 `python benchmarks/power.py [--seed 4000] [--only WORD …]`. The programs are in tests/wrong_programs, each with a false
-claim, a pair of neighbours and the true ε of the pair from a formula. *Runs* counts all
+claim, a pair of neighbors and the true ε of the pair from a formula. *Runs* counts all
 runs up to the refutation, including those used for learning; seconds are CPU seconds.
 """
 

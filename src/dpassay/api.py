@@ -55,7 +55,7 @@ def check(
     """Judge the claim that a mechanism satisfies a guarantee.
 
     The mechanism is a pipeline or its text, a `Claim`, the name of a published claim, or the path of a .toml file with
-    one: these are analysed exactly, and with `runs` also run. What is claimed is `epsilon`, perhaps with `delta`, or
+    one: these are analyzed exactly, and with `runs` also run. What is claimed is `epsilon`, perhaps with `delta`, or
     another `guarantee`: MetricDP, RenyiDP, ZCDP, GDP. Objects of some libraries, such as OpenDP's measurements, state
     their own claim (docs/adapters.md). Values for the names in the text are `parameters`, or keyword arguments if no
     option has that name. `people` is the number of rows in the data: delta must be far below one over it. `santext`,

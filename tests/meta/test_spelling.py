@@ -11,10 +11,10 @@ ROOT = Path(__file__).parents[2]
 # Written from the code or checked word for word against it.
 GENERATED = {"packages.md", "benchmarks.md", "reproduce.md", "documents.md", "command-line.md", "python.md"}
 PAGES = [
-    ROOT / "README.md",
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")),
     *(
         page
-        for folder in ("", "how-to", "systems", "reference")
+        for folder in ("", "how-to", "systems", "reference", "proofs", "claims")
         for page in sorted((ROOT / "docs" / folder).glob("*.md"))
     ),
     *sorted((ROOT / "src" / "dpassay" / "server" / "templates").glob("*.html")),
@@ -31,7 +31,7 @@ BRITISH = {
     "artefact": "artifact",
     "learnt": "learned",
     "centre": "center",
-    "analyse": "analyze",
+    r"analyse(?!s\b)": "analyze",  # the plural is "analyses" everywhere
     "normalise": "normalize",
     "randomise": "randomize",
     "memorise": "memorize",

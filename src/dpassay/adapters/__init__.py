@@ -1,6 +1,6 @@
 """Objects of other libraries as claims: what they guarantee, how they are run, and on which inputs.
 
-One file per library, imported when such an object is given; the object is recognised by the name of its module, and
+One file per library, imported when such an object is given; the object is recognized by the name of its module, and
 the library itself is not imported here.
 """
 

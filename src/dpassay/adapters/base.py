@@ -29,7 +29,7 @@ class FormulaReading:
 
     `answer` is what the formula takes for an input of the object, `numbers` the object's output as the formula has it;
     `finish` is a deterministic last step of the object for which the formula has no stage. `run` is what is run, if not
-    the mechanism itself. `too_far` says of two answers if they differ by more than neighbours may.
+    the mechanism itself. `too_far` says of two answers if they differ by more than neighbors may.
 
     >>> FormulaReading(numbers=["no", "yes"].index).numbers("yes")
     1
@@ -49,8 +49,8 @@ class ReadObject:
 
     `pipeline` is the formula in our text form; an object without one can only be run. `epsilon_at` is the ε that the
     library states for a δ, if it states one for every δ. `mechanism` is what an audit runs: a function or an
-    object; `pairs` are neighbours to run it on. `by` names the part of the object that makes the claim, if not all of
-    it; `under` is the claim between other neighbours, if the library has one.
+    object; `pairs` are neighbors to run it on. `by` names the part of the object that makes the claim, if not all of
+    it; `under` is the claim between other neighbors, if the library has one.
 
     Before a formula is used, the object confirms it: its runs on the pairs are compared with it as `reading` states,
     or by `confirm`, if the object has another way. `caveats` are lines of the verdict.
@@ -100,7 +100,7 @@ class ReadObject:
         return by_runs(run, self.pipeline, self.dim, trials, reading.numbers, reading.runs)
 
     def between(self, neighbours: Neighbours | str | None) -> ReadObject:
-        """The same claim between these neighbours, if the library states one for them."""
+        """The same claim between these neighbors, if the library states one for them."""
         if neighbours is None or self.under is None:
             return self
         return self.under(Neighbours(neighbours) if isinstance(neighbours, str) else neighbours)

@@ -103,7 +103,7 @@ def _chosen(thing: Any, pipeline: str, verdict: Verdict) -> Confirmation:
 
 
 def _model(thing: Any) -> ReadObject:
-    """A data set is X, or a pair (X, y); two of them are neighbours if they differ in one row."""
+    """A data set is X, or a pair (X, y); two of them are neighbors if they differ in one row."""
     epsilon, get_params = attributes(thing, "epsilon", "get_params")
 
     def fitted(data: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """dp-accounting's events: each as a pipeline, compared with the ε of the library's own accountant.
 
 An event states no ε, so a δ is needed: the claim is then what `PLDAccountant` gives there, or `RdpAccountant` for
-events that the first does not know. Neighbours are data sets with one record added or removed, as in the accountants by
+events that the first does not know. Neighbors are data sets with one record added or removed, as in the accountants by
 default, unless the event or the user states otherwise.
 """
 
@@ -24,7 +24,7 @@ NO_MECHANISM = {
     "UnsupportedDpEvent": "it is a placeholder: use an event that describes the mechanism",
     "ZCDpEvent": "it is a guarantee, not a mechanism: compose guarantees with dpassay.compose",
 }
-# For each event the neighbours that it can be judged for, the usual ones first, and the accountant's name for them.
+# For each event the neighbors that it can be judged for, the usual ones first, and the accountant's name for them.
 ADDED, REPLACED = ("add-remove-record", "ADD_OR_REMOVE_ONE"), ("replace-record", "REPLACE_ONE")
 RELATIONS = {
     "GaussianDpEvent": (ADDED, REPLACED),
@@ -42,7 +42,7 @@ def read(thing: Any) -> ReadObject | None:
 
 
 def _claim(event: Any, neighbours: Neighbours | None = None) -> ReadObject:
-    """An event as a claim between these neighbours."""
+    """An event as a claim between these neighbors."""
     step, times = _unrolled(event)
     kind = type(step).__name__
     if not is_own(step, "dp_accounting"):

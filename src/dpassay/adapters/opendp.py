@@ -1,6 +1,6 @@
-"""OpenDP measurements: the claim is what `map` states for neighbours, the formula what its constructors were given.
+"""OpenDP measurements: the claim is what `map` states for neighbors, the formula what its constructors were given.
 
-Neighbours are at distance 1 in the input metric, unless `at` states another; between data sets of a known size that is
+Neighbors are at distance 1 in the input metric, unless `at` states another; between data sets of a known size that is
 one record replaced, which the symmetric distance counts as 2. After a transformation the formula starts from its
 answer, which is assumed to be as stable as the transformation's own map states.
 """
@@ -54,7 +54,7 @@ def read(thing: Any) -> ReadObject | None:
 
 
 def at(measurement: Any, d_in: Any = None) -> ReadObject:
-    """A measurement as a claim about inputs at this distance in its own metric; by default about neighbours."""
+    """A measurement as a claim about inputs at this distance in its own metric; by default about neighbors."""
     metric, size = _name(measurement.input_metric), _size(measurement.input_domain)
     if d_in is None:
         replaced = metric in RECORDS and size is not None
@@ -278,7 +278,7 @@ def _composed(measurements: Any, d_in: Any) -> tuple[str | None, int | None]:
 
 
 def _pairs(measurement: Any, metric: str, d_in: Any) -> tuple[tuple[Any, Any], ...]:
-    """Neighbours in the domain, if it is a simple one."""
+    """Neighbors in the domain, if it is a simple one."""
     domain = measurement.input_domain
     if metric in PARTITIONS:  # a part that one person causes to appear, next to a large one
         fits = re.search(r"MapDomain.*String.*AtomDomain<[iu]\d+>", str(domain.type)) and min(d_in) >= 1

@@ -209,7 +209,7 @@ def _warnings(pipeline: Pipeline, guarantee: EpsilonDelta, profile: PrivacyProfi
 
 
 def _caveats(claim: Claim, pipeline: Pipeline, guarantee: Guarantee, neighbours: Neighbours) -> tuple[str, ...]:
-    """Caveats about the claim itself: its delta, its neighbours, and what else its authors did."""
+    """Caveats about the claim itself: its delta, its neighbors, and what else its authors did."""
     found = []
     if claim.people and guarantee.delta * claim.people > MAX_EXPECTED_LEAKS:
         somebody = -math.expm1(claim.people * math.log1p(-guarantee.delta))

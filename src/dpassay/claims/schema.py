@@ -65,5 +65,5 @@ def claim_schema() -> dict[str, Any]:
 
 
 def _pattern(kind: str) -> str:
-    """The neighbours of one kind, as a regular expression; n stands for a number."""
+    """The neighbors of one kind, as a regular expression; n stands for a number."""
     return re.escape(kind).replace(r"\(n\)", r"\([0-9]{1,7}\)").replace(r"\-", "-")

@@ -1,4 +1,4 @@
-"""What the shell completes: names of claims, stages, figures, packages and neighbours."""
+"""What the shell completes: names of claims, stages, figures, packages and neighbors."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -54,7 +54,7 @@ def complete_package(incomplete: str) -> list[str]:
 
 
 def complete_neighbours(incomplete: str) -> list[str]:
-    """Relations of neighbours.
+    """Relations of neighbors.
 
     >>> complete_neighbours("re")
     ['replace-record']

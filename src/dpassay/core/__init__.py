@@ -1,1 +1,1 @@
-"""What everything else builds on: certified numbers, intervals, guarantees, neighbours, the list of theorems."""
+"""What everything else builds on: certified numbers, intervals, guarantees, neighbors, the list of theorems."""

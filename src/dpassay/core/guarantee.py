@@ -71,7 +71,7 @@ class _Stated:
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class PureDP(_Stated):
-    """The guarantee that no output is more than e^ε times likelier under one neighbour than the other.
+    """The guarantee that no output is more than e^ε times likelier under one neighbor than the other.
 
     >>> PureDP(1), str(PureDP(1))
     (PureDP(1), '1-DP')
@@ -94,7 +94,7 @@ class PureDP(_Stated):
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ApproxDP(_Stated):
-    """The guarantee P(E) ≤ e^ε Q(E) + δ for every event E and all neighbours, in both directions.
+    """The guarantee P(E) ≤ e^ε Q(E) + δ for every event E and all neighbors, in both directions.
 
     >>> print(ApproxDP(1, 1e-6))
     (1, 1e-06)-DP
@@ -154,7 +154,7 @@ class MetricDP(_Stated):
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class RenyiDP(_Stated):
-    """The guarantee that the Rényi divergence of one order between neighbours' outputs is at most ε in each direction.
+    """The guarantee that the Rényi divergence of one order between neighbors' outputs is at most ε in each direction.
 
     >>> print(RenyiDP(2, 0.5))
     (2, 0.5)-Rényi DP
@@ -217,7 +217,7 @@ class ZCDP(_Stated):
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class GDP(_Stated):
-    """Gaussian DP: two neighbours' outputs are no easier to tell apart than N(0, 1) from N(μ, 1).
+    """Gaussian DP: two neighbors' outputs are no easier to tell apart than N(0, 1) from N(μ, 1).
 
     >>> print(GDP(1))
     1-GDP

@@ -64,7 +64,7 @@ class Interval:
         return self._compare(other, operator.ge, ">=", "lower", "upper")
 
     def _compare(self, other: Any, holds: Callable[[Any, Any], bool], sign: str, hard: str, easy: str) -> bool:
-        """Compare the least and the most favourable ends: if both agree, the answer is certain."""
+        """Compare the least and the most favorable ends: if both agree, the answer is certain."""
         if not isinstance(other, Interval | Real):
             return NotImplemented  # type: ignore[no-any-return]
         ends = other if isinstance(other, Interval) else Interval(other, other)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Which two inputs count as neighbours."""
+"""Which two inputs count as neighbors."""
 
 import re
 from typing import Literal, cast

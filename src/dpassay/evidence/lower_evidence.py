@@ -206,7 +206,7 @@ def _uncopied(pair: Pair, dim: int) -> Pair:
 
 
 def _close_enough(pair: Pair, region: Region) -> Pair:
-    """A pair scaled down to what a query's neighbours can differ by: some stages ignore the scale."""
+    """A pair scaled down to what a query's neighbors can differ by: some stages ignore the scale."""
     if not isinstance(region, SensitivityBall):
         return pair
     factor = minimum(ONE, region.distance / pair.distance(region.p))
@@ -284,7 +284,7 @@ def _number_with_bits(
 
 
 def _inwards(pair: Pair, region: Region) -> Pair:
-    """A pair moved a little towards the middle of its region, so that it certainly lies inside despite rounding."""
+    """A pair moved a little toward the middle of its region, so that it certainly lies inside despite rounding."""
     inner = region.region if isinstance(region, Repeated) else region
     centre = ZERO
     if isinstance(inner, Box):

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class JudgedClaim:
-    """What was judged: who claims which guarantee for which mechanism, between which neighbours."""
+    """What was judged: who claims which guarantee for which mechanism, between which neighbors."""
 
     name: str
     source: str
@@ -48,7 +48,7 @@ class JudgedClaim:
 
     @classmethod
     def of(cls, claim: Any, mechanism: Any, guarantee: Guarantee, neighbours: Neighbours) -> JudgedClaim:
-        """What a `Claim` says, about this mechanism and between these neighbours."""
+        """What a `Claim` says, about this mechanism and between these neighbors."""
         parameters = {**claim.parameters, **({} if claim.dim is None else {"dim": claim.dim})}
         who = claim.name, claim.source, mechanism, claim.pipeline
         return cls(*who, neighbours, guarantee, parameters, claim.expected)
@@ -152,7 +152,7 @@ class _Of(Generic[T]):
 
 @dataclass(frozen=True, repr=False)
 class Verdict:
-    """A judgement on a claim. `epsilon` contains the true ε at the claimed δ, `delta` the true δ at the claimed ε.
+    """A judgment on a claim. `epsilon` contains the true ε at the claimed δ, `delta` the true δ at the claimed ε.
 
     For a claim that is stated by ρ or μ, `rho` or `mu` contains the true one; `value` is whichever was claimed.
 
@@ -351,7 +351,7 @@ class Proven(Verdict):
 
 @dataclass(frozen=True, repr=False)
 class Refuted(Verdict):
-    """The claim fails: two neighbours show a larger loss than claimed.
+    """The claim fails: two neighbors show a larger loss than claimed.
 
     >>> from dpassay import check
     >>> check("encode | laplace(1/eps)", epsilon=1, dim=8).refuted

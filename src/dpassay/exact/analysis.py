@@ -1,6 +1,6 @@
 """From a pipeline to bounds on its privacy loss: one walk along the stages.
 
-The region just before the noise gives pairs of neighbours, the noise gives each pair's exact loss, and
+The region just before the noise gives pairs of neighbors, the noise gives each pair's exact loss, and
 a theorem bounds all pairs at once. What comes after the noise is post-processing. The result is a
 `PrivacyProfile`: the losses of real pairs (from below) and bounds that hold for all pairs (from above).
 """
@@ -56,7 +56,7 @@ INF = float("inf")
 
 
 def analyse(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
-    """Bound the loss of a pipeline between neighbours.
+    """Bound the loss of a pipeline between neighbors.
 
     >>> from dpassay.pipeline.parser import parse
     >>> profile = analyse(parse("clip(l2, 1) | laplace(2)", dim=32), Neighbours())
@@ -227,14 +227,14 @@ def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Priv
 
 
 def _tells_differences_alone(pipeline: Pipeline, region: Region) -> bool:
-    """Whether neighbours are defined by their distance, so that not every two vectors of the region are neighbours."""
+    """Whether neighbors are defined by their distance, so that not every two vectors of the region are neighbors."""
     inner = region.region if isinstance(region, Repeated) else region
     rows = isinstance(pipeline.stages[0], PersonRows) and isinstance(inner, MinMax)
     return rows or isinstance(inner, SensitivityBall)
 
 
 def region_at(pipeline: Pipeline, position: int, neighbours: Neighbours) -> OutputRegion:
-    """What two neighbours can bring to a noise stage. Behind the first noise there is one noisy sum, not records."""
+    """What two neighbors can bring to a noise stage. Behind the first noise there is one noisy sum, not records."""
     outputs = pipeline.output_regions()[position]
     if not adds_a_record(pipeline, position, neighbours):
         return outputs

@@ -99,7 +99,7 @@ def dominating(guarantee: EpsilonDelta) -> PrivacyLoss:
 
 @dataclass(frozen=True)
 class Answer:
-    """A loss that no pair of neighbours exceeds, how often it occurs, and whether a pair attains it.
+    """A loss that no pair of neighbors exceeds, how often it occurs, and whether a pair attains it.
 
     For a mechanism, `part` is what else is known about it. If only a `stated` bound on Rényi divergences is known, the
     loss is that of Gaussian noise that satisfies it: some mechanisms lose as much, others may lose more.
@@ -275,7 +275,7 @@ def _of_guarantee(guarantee: Guarantee) -> Answer:
 class Composition:
     """The total loss of some answers at a total δ: ε by basic composition, and exactly.
 
-    It holds for two inputs that are neighbours in every sense in `neighbours`: those of the mechanisms. Where the
+    It holds for two inputs that are neighbors in every sense in `neighbours`: those of the mechanisms. Where the
     answers are about disjoint parts of the data, `basic` and `exact` are both those of parallel composition.
     """
 
@@ -288,7 +288,7 @@ class Composition:
 
     @property
     def guarantee(self) -> EpsilonDelta | None:
-        """What holds for neighbours; None if no ε does."""
+        """What holds for neighbors; None if no ε does."""
         return make_guarantee(self.exact.upper, self.exact_delta) if self.exact.upper < math.inf else None
 
 
@@ -322,7 +322,7 @@ def compose_parallel(
     delta: Any = None,
     dim: int | None = None,
 ) -> Composition:
-    """The privacy loss of several answers about disjoint parts of the data, of which two neighbours differ in one.
+    """The privacy loss of several answers about disjoint parts of the data, of which two neighbors differ in one.
 
     The largest ε at δ of a single answer, docs/proofs/parallel.md; answers are given as to `compose`.
 
@@ -366,7 +366,7 @@ def _composition(answers: Sequence[Answer], delta: Number, simple: Interval, exa
 
 
 def _have_neighbours(answers: Sequence[Answer]) -> None:
-    """Refuse mechanisms of which no two data sets are neighbours: a record more changes the size, one replaced not."""
+    """Refuse mechanisms of which no two data sets are neighbors: a record more changes the size, one replaced not."""
     parts = {answer.part.kind: answer.part.pipeline for answer in answers if answer.part is not None}
     if {"add-remove-record", "replace-record"} <= parts.keys():
         added, replaced = (parts[kind].stages[0].syntax.name for kind in ("add-remove-record", "replace-record"))

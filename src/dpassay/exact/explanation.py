@@ -43,7 +43,7 @@ def explain(word: str, pipeline: Pipeline, profile: PrivacyProfile, guarantee: G
 
 
 def _bound(guarantee: Guarantee, value: Number) -> str:
-    # A tie to 30 digits is decided in favour of the claim.
+    # A tie to 30 digits is decided in favor of the claim.
     if not isinstance(guarantee, ApproxDP):
         return f"the {guarantee.truth} is at most {_at_most(up(value), guarantee.value)}"
     most = _at_most(up(value), guarantee.exact_delta)
@@ -151,7 +151,7 @@ def _differing_bits(region: Region, profile: PrivacyProfile) -> str:
 
 
 def _shown(profile: PrivacyProfile, q: float) -> Number:
-    """How far apart in lq known pairs of neighbours are."""
+    """How far apart in lq known pairs of neighbors are."""
     pairs = [candidate.pair for candidate in profile.candidates] + ([profile.pair] if profile.pair else [])
     return maximum(ZERO, *(pair.distance(q) for pair in pairs))
 

@@ -43,7 +43,7 @@ _EVEN = Laplace | Gaussian | DiscreteNoise | Staircase | TruncatedLaplace
 
 @dataclass(frozen=True)
 class Setting:
-    """A pipeline with its neighbours: what is true around its noise."""
+    """A pipeline with its neighbors: what is true around its noise."""
 
     pipeline: Pipeline
     neighbours: Neighbours
@@ -108,7 +108,7 @@ class Setting:
         return True
 
     def placed(self, candidate: Candidate) -> bool:
-        """Whether the values lie where neighbours' values do: sums of one-dimensional unit vectors are integers."""
+        """Whether the values lie where neighbors' values do: sums of one-dimensional unit vectors are integers."""
         if isinstance(self.sampling, Poisson | Subsample):
             return candidate.data_sets is not None and self.reached(candidate.data_sets)
         added = sums_records(self.pipeline, self.neighbours) and self.neighbours.relation == "add-remove-record"

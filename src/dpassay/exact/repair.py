@@ -146,7 +146,7 @@ class _Task:
 
     @property
     def outputs(self) -> OutputRegion:
-        """The values that two neighbours give to the noise."""
+        """The values that two neighbors give to the noise."""
         return region_at(self.pipeline, self.position, self.neighbours)
 
     def inner(self, guarantee: EpsilonDelta | None = None) -> EpsilonDelta:

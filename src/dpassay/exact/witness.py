@@ -33,7 +33,7 @@ from dpassay.values import dataclass
 
 @dataclass(frozen=True)
 class Witness:
-    """Two values that neighbours can have just before the noise, and what tells them apart.
+    """Two values that neighbors can have just before the noise, and what tells them apart.
 
     `log_p` and `log_q` are the logarithms of the event's probability for the first and the second value.
     If no single event is named, the event is empty and only the pair's loss is evidence. If records are sampled, the

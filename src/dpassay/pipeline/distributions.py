@@ -1,6 +1,6 @@
 """Exact distributions of an output: noise on coordinates, bits, finite pmfs, mixtures with atoms.
 
-A `Noise` is a distribution on the line, centred at 0; `Shifted` adds it independently to each
+A `Noise` is a distribution on the line, centered at 0; `Shifted` adds it independently to each
 coordinate of a vector. `BitDistribution` and `Pmf` are the discrete distributions. Each can be sampled and gives the
 log-likelihood of outputs. Noise on coordinates, and bits, can also be drawn and scored word by word, by a kernel.
 """
@@ -33,7 +33,7 @@ class Distribution(Protocol):
 
 
 class Noise(Written, ABC):
-    """A distribution on the line, centred at 0."""
+    """A distribution on the line, centered at 0."""
 
     norm: ClassVar[float] = 0  # its loss depends only on a shift's lq norm, with this q; 0 if on none
 

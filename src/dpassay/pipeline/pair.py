@@ -103,7 +103,7 @@ class Pair:
 
     @classmethod
     def of(cls, first: Iterable[float], second: Iterable[float]) -> Pair:
-        """Make a pair from two vectors, merging equal neighbouring coordinates."""
+        """Make a pair from two vectors, merging equal neighboring coordinates."""
         blocks: list[Block] = []
         last: tuple[float, float] | None = None
         for here in zip(first, second, strict=True):

@@ -1,7 +1,7 @@
 """Perplexity against the true ε: user-level DP, user-entity DP, de-identification and no privacy.
 
 The same small model is trained in all four ways and measured on the same held-out text. The noise is chosen such that
-the certified accountant gives the same ε for user-level and user-entity DP, each for its own neighbours.
+the certified accountant gives the same ε for user-level and user-entity DP, each for its own neighbors.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def rate(arm: str, setup: Setup) -> float:
 
 @lru_cache(maxsize=64)
 def true_epsilon(arm: str, noise_multiplier: float, setup: Setup) -> Interval:
-    """An interval that contains the true ε of a way of training, for its own neighbours."""
+    """An interval that contains the true ε of a way of training, for its own neighbors."""
     return Account(rate(arm, setup), 1.0, noise_multiplier, setup.rounds, DELTA).epsilon()
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SCHEMA, PARTIAL = "dpassay/reproduction/1", "dpassay/partial/1"
 FIELDS = ("caption", "published", "found", "compared", "comparisons", "rows")  # of the JSON, besides the parameters
 SUFFIXES = ("csv", "svg", "pdf", "png", "md", "json")
-# Okabe and Ito's colours, which colour-blind readers can distinguish; lines differ in dashes too, for black print.
+# Okabe and Ito's colors, which color-blind readers can distinguish; lines differ in dashes too, for black print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (10, 3)), (0, (1, 1)))
 MARKS = ("o", "s", "^", "D", "v", "P", "X")

@@ -49,7 +49,7 @@ def rounded(values: Array) -> list[float]:
 
 
 def outputs_of(pipeline: Pipeline, pair: Pair | None, loss: PrivacyLoss | None, guarantee: Guarantee) -> Picture:
-    """The two outputs of a pair of neighbours.
+    """The two outputs of a pair of neighbors.
 
     >>> from dpassay.core.guarantee import PureDP
     >>> from dpassay.pipeline.parser import parse

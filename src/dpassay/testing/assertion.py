@@ -103,7 +103,7 @@ RUNNING: list[AlphaShares] = []  # that of the running test is last; a test may 
 def assert_dp(mechanism: Any, pairs: Any = None, **more: Any) -> Verdict:
     """Audit a mechanism and raise an AssertionError if its claim is refuted; otherwise return the verdict.
 
-    It takes what `dpassay.audit` takes; floating-point artefacts are looked for only with `bits=True`. Not refuting
+    It takes what `dpassay.audit` takes; floating-point artifacts are looked for only with `bits=True`. Not refuting
     is no proof. In a pytest session the error probability is the test's share of `--dp-alpha`, see
     docs/pytest.md; elsewhere it is 0.0001 for each call.
 

@@ -6,7 +6,7 @@
     CusText   the exponential mechanism inside the word's own group of K words, distances scaled to [0, 1]
               (Chen et al. 2023, their code's mapping "conservative")
 
-A score is the logarithm of an unnormalised probability. Only numpy is needed here; the same formulas
+A score is the logarithm of an unnormalized probability. Only numpy is needed here; the same formulas
 work on GPU tensors.
 """
 

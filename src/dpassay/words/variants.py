@@ -139,7 +139,7 @@ def scaled(apart: Array, near: int) -> Array:
 
 
 def log_rows(mechanism: WordMechanism, places: Sequence[int]) -> Array:
-    """Logarithms of unnormalised probabilities: a row for each word x, a column for each word y; −1 is any word.
+    """Logarithms of unnormalized probabilities: a row for each word x, a column for each word y; −1 is any word.
 
     >>> words = Vocabulary(("a", "b"), np.array([[0.0], [2.0]]))
     >>> log_rows(SanText(words, 1), [0, -1]).tolist()

@@ -291,7 +291,7 @@ def _of_model(
         named = specification(name, None, release, [f"{key}={value}" for key, value in options.parameters.items()])
         subject, guarantee, exact = claimed_of(named, options.epsilon, options.delta)
         system, kept = Running(subject, {}), options.neighbours or guarantee.neighbours
-        exact = exact if options.neighbours is None else None  # it does not apply to other neighbours
+        exact = exact if options.neighbours is None else None  # it does not apply to other neighbors
         options = replace(options, epsilon=guarantee.stated, delta=guarantee.delta or None, neighbours=kept)
     options = replace(options, dim=None, parameters={})
     if not (options.pairs is None and options.region is None and options.text is None):

@@ -63,7 +63,7 @@ def reconstruct(
 
     Where the rewriter knows the probability of what it writes, the guess is the best that anybody can make. Otherwise
     the attack learns from rewritings of the candidates. With --generate, no candidates are needed: a language model,
-    trained on the corpus without the text under attack, writes them, and the neighbourhood of the noisy vector is
+    trained on the corpus without the text under attack, writes them, and the neighborhood of the noisy vector is
     explored.
 
     \b

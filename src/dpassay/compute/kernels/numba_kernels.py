@@ -1,6 +1,6 @@
 """Counts by numba: words are drawn, used and discarded in the first-level cache. The same counts as `numpy_kernels`.
 
-The generator's rounds are written as vector instructions by hand. LLVM's loop vectoriser refuses them in plain numba
+The generator's rounds are written as vector instructions by hand. LLVM's loop vectorizer refuses them in plain numba
 (its cost model takes the 32-bit products for 64-bit ones), and scalar code takes twice as long.
 """
 
@@ -207,7 +207,7 @@ def _laplace(word: Any) -> Any:
 
 @njit(inline="always")
 def _normal(words: Any, tails: Any, out: Any) -> None:
-    """Normal noise. The central ratio is computed for all words, which vectorises; the tails are then corrected."""
+    """Normal noise. The central ratio is computed for all words, which vectorizes; the tails are then corrected."""
     many = 0
     for i in range(len(words)):
         q = (words[i] + 0.5) / ALL - 0.5

@@ -1,7 +1,7 @@
 """Pairs beyond 2C by numba. The same counts as `pairs`, though most pairs are decided by the first bytes alone.
 
-The first byte of a word determines a cell for its coordinate, of known centre and radius. Let X be the vector of
-centres, h that of radii, and x any vector of these cells. Then |x - X|₂ ≤ |h|₂ and |x - X|₁ ≤ |h|₁, and the clipped
+The first byte of a word determines a cell for its coordinate, of known center and radius. Let X be the vector of
+centers, h that of radii, and x any vector of these cells. Then |x - X|₂ ≤ |h|₂ and |x - X|₁ ≤ |h|₁, and the clipped
 vectors differ in l1 by at most
 
     √n |h|₂ / max(1, |X|₂ - |h|₂)   for l2 clipping, or |h|₁ if |X|₂ + |h|₂ ≤ 1, so that nothing is clipped;
@@ -10,7 +10,7 @@ vectors differ in l1 by at most
 Indeed, clipping in l2 is the projection onto the unit ball, which increases no distance; and for vectors longer than
 r ≥ 1 it is the projection onto the ball of radius r, divided by r. In any norm
 x/|x| - X/|X| = (x - X)/|x| + X (1/|x| - 1/|X|), where neither term is longer than |x - X|/|x|; likewise if only one of
-them is clipped. Radii are bounded by a constant plus a multiple of the fourth power of the centre, which are quickly
+them is clipped. Radii are bounded by a constant plus a multiple of the fourth power of the center, which are quickly
 summed. Pairs that these bounds leave open, allowing for rounding to single precision, are computed again from whole
 words in double precision.
 """
@@ -69,7 +69,7 @@ def _across(context: Any, out: Any, place: Any, j: Any, low: Any, high: Any, kin
 
 @kernel(fastmath=_BOUNDS)
 def _look_up(eights: Any, k: Any, centre: Any, rows: Any, j: Any) -> None:
-    """The centres of a coordinate's cells, byte by byte."""
+    """The centers of a coordinate's cells, byte by byte."""
     byte = _U64(0xFF)
     for e in range(SIDE // 8):
         eight, i = eights[k, e], 8 * e
@@ -81,7 +81,7 @@ def _look_up(eights: Any, k: Any, centre: Any, rows: Any, j: Any) -> None:
 
 @kernel(fastmath=_BOUNDS)
 def _spread(words: Any, k: Any, rows: Any, j: Any) -> None:
-    """Uniform centres without a table, a byte as the first bits of a number from 2 to 4: first bytes, second ones, …"""
+    """Uniform centers without a table, a byte as the first bits of a number from 2 to 4: first bytes, second ones, …"""
     for i in range(FOURS):
         word = words[k, i]
         rows[j, i], rows[j, i + FOURS] = _fraction(word << _U32(15)), _fraction(word << _U32(7))
@@ -113,7 +113,7 @@ def _add_fourths(rows: Any, j: Any, sums: Any) -> None:
 
 @kernel(fastmath=_BOUNDS)
 def _clip(dim: Any, sums: Any, radii: Any, factors: Any, errors: Any) -> None:
-    """The factor by which clipping scales a vector of centres, and how far from the clipped vector that may be."""
+    """The factor by which clipping scales a vector of centers, and how far from the clipped vector that may be."""
     one, two, root = _F32(1), _F32(2), _F32(math.sqrt(dim))
     slack = _F32((4 * dim + 64) * _UNIT)
     less, more = one - slack, one + slack
@@ -238,7 +238,7 @@ def counts(key: Key, start: int, pairs: int, dim: int, shape: str, clip: float) 
 
 
 def _cells(shape: str, clip: float) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """The centre X of a coordinate's cell for each first byte; a, b, c, d of the bounds h ≤ a + bX⁴, h² ≤ c + dX⁴."""
+    """The center X of a coordinate's cell for each first byte; a, b, c, d of the bounds h ≤ a + bX⁴, h² ≤ c + dX⁴."""
     low = np.arange(256, dtype=np.uint32) << np.uint32(24)
     ends = [random_pairs.coordinates(low + np.uint32(step), shape, clip) for step in (0, (1 << 24) - 1)]
     centre = ((ends[0] + ends[1]) / 2).astype(_F32)

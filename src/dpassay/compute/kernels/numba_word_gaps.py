@@ -1,7 +1,7 @@
 """Distances and gaps of blocks of rows by numba: the same numbers as `word_gaps`.
 
 A gap is a largest and a smallest difference. The inner loop, 2 × 4 rows at a time, is written as vector instructions by
-hand: LLVM does not vectorise Python's `max`, because it must respect NaN. There are no NaNs here.
+hand: LLVM does not vectorize Python's `max`, because it must respect NaN. There are no NaNs here.
 """
 
 from __future__ import annotations

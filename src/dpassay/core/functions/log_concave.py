@@ -1,6 +1,6 @@
 """Integrals of e^φ over an interval, from both sides, for φ that is concave or convex: docs/proofs/sphere.md, point 5.
 
-A concave function lies above its chords and, in each cell, below the neighbouring chords extended into it; a convex
+A concave function lies above its chords and, in each cell, below the neighboring chords extended into it; a convex
 one the other way round. So both sums bound the integral, whatever the number of cells. scipy.integrate only estimates
 its error, and importing it takes longer than a whole check.
 """
@@ -73,7 +73,7 @@ def _mean_exponential(first: Array, second: Array) -> Array:
 
 
 def _extended(y: Array, width: Array, convex: bool) -> Array:
-    """Integrals over cells of e to the neighbouring chords: each over its half, or only one of them if that is better.
+    """Integrals over cells of e to the neighboring chords: each over its half, or only one of them if that is better.
 
     The latter applies at either end, and next to a very steep cell.
     """

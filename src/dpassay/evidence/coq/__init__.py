@@ -1,7 +1,7 @@
 """Certificates that Coq checks: the verdict on one claim, with its own numbers, from the theorems in `proofs`.
 
 `coq_file` writes a file for `coqc`. What is stated comes from the certificate's claim alone: the pipeline's text, the
-numbers in it, the neighbours and the claimed epsilon. The proof names a theorem and leaves all numbers to Coq. Nothing
+numbers in it, the neighbors and the claimed epsilon. The proof names a theorem and leaves all numbers to Coq. Nothing
 that is written here has to be trusted: a reader compares the statement with the claim, and Coq checks the rest.
 """
 

@@ -37,13 +37,13 @@ class Claim:
 
     @property
     def single_step(self) -> bool:
-        """Whether neighbours are one step apart, rather than n words or records."""
+        """Whether neighbors are one step apart, rather than n words or records."""
         return "(" not in self.neighbours
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What is shown of a mechanism with finitely many outputs: who are neighbours, and the tactics for one step.
+    """What is shown of a mechanism with finitely many outputs: who are neighbors, and the tactics for one step.
 
     `lemmas` come first. A tactic is for epsilon and delta as the claim states them, or for one of several steps.
     """

@@ -84,7 +84,7 @@ def _laplace(claim: Claim, stages: list[Stage]) -> list[str]:
 
 
 def _near(claim: Claim, stages: list[Stage]) -> tuple[str, str]:
-    """Which vectors are neighbours before the noise, and the proof of the exact epsilon."""
+    """Which vectors are neighbors before the noise, and the proof of the exact epsilon."""
     first, dim = stages[0], claim.dim
     if first.name in ("query", "counts"):
         return _answers(claim, first)

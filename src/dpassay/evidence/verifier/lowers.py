@@ -1,4 +1,4 @@
-"""Lower bounds: the loss of two values that neighbours can have, as far as it survives the stages after the noise."""
+"""Lower bounds: the loss of two values that neighbors can have, as far as it survives the stages after the noise."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -43,7 +43,7 @@ NO_NOISE = Stage("", {}, {}, {})
 
 @dataclass(frozen=True)
 class NoisePlace:
-    """A noise in its pipeline: all stages, which values neighbours can have at each, and the noise's position."""
+    """A noise in its pipeline: all stages, which values neighbors can have at each, and the noise's position."""
 
     stages: Sequence[Stage]
     reaches: Sequence[Reach]  # of one record, if records are summed
@@ -83,13 +83,13 @@ class NoisePlace:
         return _undone(self.behind)
 
     def region(self, start: int) -> Reach:
-        """Which values neighbours can have at a position."""
+        """Which values neighbors can have at a position."""
         if not 0 <= start <= self.position:
             raise CertificateError(f"the pair cannot come in at stage {start}, which is not before the noise")
         return self.reach if start == self.position else self.reaches[start]
 
     def pair(self, step: Step) -> Pair:
-        """A pair of the region at an earlier position, carried here; any two values there can come from neighbours.
+        """A pair of the region at an earlier position, carried here; any two values there can come from neighbors.
 
         For records that are added or removed it is the first one's vector, once per record, against none.
         """
@@ -115,7 +115,7 @@ class NoisePlace:
         return tuple(replace(block, **{side: ZERO, other: getattr(block, other) * times}) for block in pair)
 
     def placed(self, step: Step) -> bool:
-        """Whether the pair's values are those that neighbours have, not only their difference."""
+        """Whether the pair's values are those that neighbors have, not only their difference."""
         shape = self.region(step.at).shape.one
         counts = shape.whole and self.moved is None  # answers that may be any integers
         return shape.kind != "answers" or shape.free or counts or not is_infinite(shape.balls[0].radius)
@@ -191,7 +191,7 @@ def all_between(stages: Sequence[Stage], pair: Pair) -> bool:
 
 
 def lower(place: NoisePlace, step: Step) -> Loss:
-    """The loss that some neighbours show, by the theorem named in a step."""
+    """The loss that some neighbors show, by the theorem named in a step."""
     theorem = step.theorem
     if not step.pair:
         if step.at != place.position or theorem not in ("unbounded", "exponential", "noisy-max"):

@@ -65,7 +65,7 @@ def replay(certificate: Certificate) -> tuple[list[str], list[str]]:
 
 
 class Model:
-    """The mechanism of a claim: its stages, which values neighbours can have at each, and word dropout."""
+    """The mechanism of a claim: its stages, which values neighbors can have at each, and word dropout."""
 
     def __init__(self, claim: Step, text: str | None = None) -> None:
         self.claim = claim
@@ -255,7 +255,7 @@ class Model:
         return check_event(step, claim, place, place.pair(step), self.mu)
 
     def _repair(self, step: Step) -> str:
-        """The guarantee follows for the other mechanism, between the same neighbours."""
+        """The guarantee follows for the other mechanism, between the same neighbors."""
         repaired = Model(self.claim, step.pipeline)
         first, own = repaired.stages[0], self.stages[0]
         if {"query", "rows"} & {first.name, own.name} and first != own:
@@ -290,7 +290,7 @@ def _at_most(step: Step, stated: Guarantee, found: Number) -> str:
 
 
 def _dropped(stages: list[Stage], neighbours: str, count: int) -> Number:
-    """The probability that all differing words are dropped; it does not help if neighbours are any two texts."""
+    """The probability that all differing words are dropped; it does not help if neighbors are any two texts."""
     kept = ONE
     for stage in stages:
         if stage.name == "dropout" and neighbours == "word":

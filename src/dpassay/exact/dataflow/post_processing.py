@@ -34,8 +34,8 @@ class VisibleThresholds:
 
     `thresholds` are visible in the output. `passed` are those that clamps right behind the noise let pass, all that any
     later stage can know, provided the values lie in the region before the noise, as sums of records need not.
-    `anywhere` means that two neighbours' values may be shifted together to any place, `placed` that the pairs of the
-    region before the noise lie where neighbours' values do.
+    `anywhere` means that two neighbors' values may be shifted together to any place, `placed` that the pairs of the
+    region before the noise lie where neighbors' values do.
     """
 
     thresholds: Thresholds | None

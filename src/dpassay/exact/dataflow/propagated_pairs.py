@@ -96,7 +96,7 @@ def _clamped_rows(pipeline: Pipeline, position: int) -> bool:
 
 
 def _inwards(region: Region, pair: Pair) -> Pair:
-    """A pair moved a little towards the middle of its region, whose limits may never be reached."""
+    """A pair moved a little toward the middle of its region, whose limits may never be reached."""
     inner = region.region if isinstance(region, Repeated) else region
     limited = isinstance(inner, Box) or (isinstance(inner, Rows) and inner.limits is not None)
     return _towards_middle(inner, pair, _LITTLE) if limited else pair
@@ -113,7 +113,7 @@ def _nearer(region: Region, pair: Pair) -> list[Pair]:
 
 
 def _towards_middle(region: Region, pair: Pair, share: Number) -> Pair:
-    """Both vectors moved towards the middle of a region by a share of the way; it is 0 if there are no limits."""
+    """Both vectors moved toward the middle of a region by a share of the way; it is 0 if there are no limits."""
     blocks = []
     for block in pair.blocks:
         centre = ZERO

@@ -1,7 +1,7 @@
 """Data sets that differ in one record: their records' vectors are summed, and the first noise is added to the sum.
 
 This is how `replace-record` and `add-remove-record` are interpreted for a pipeline whose first stage does not itself
-define how neighbours differ, as `query` and `rows` do. docs/concepts.md has a table of what each relation means.
+define how neighbors differ, as `query` and `rows` do. docs/concepts.md has a table of what each relation means.
 """
 
 from dataclasses import replace
@@ -76,12 +76,12 @@ def _check_group_of_counts(first: Counts, count: int) -> None:
 
 
 def sums_records(pipeline: Pipeline, neighbours: Neighbours) -> bool:
-    """Whether neighbours are data sets whose records' vectors are summed before the first noise."""
+    """Whether neighbors are data sets whose records' vectors are summed before the first noise."""
     return neighbours.relation in ("replace-record", "add-remove-record") and not pipeline.stages[0].neighbours
 
 
 def adds_a_record(pipeline: Pipeline, position: int, neighbours: Neighbours) -> bool:
-    """Whether neighbours give a stage two sums, one with an extra vector; after a noise they no longer do."""
+    """Whether neighbors give a stage two sums, one with an extra vector; after a noise they no longer do."""
     before_noise = all(position <= i for i in pipeline.noise_positions)
     return before_noise and neighbours.relation == "add-remove-record" and sums_records(pipeline, neighbours)
 

@@ -1,4 +1,4 @@
-"""What two neighbouring data sets show if their records are sampled.
+"""What two neighboring data sets show if their records are sampled.
 
 With probability q a step's sum has the record in which they differ, and otherwise not.
 docs/proofs/poisson.md, points 4, 8 and 9.

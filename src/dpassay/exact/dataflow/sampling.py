@@ -1,6 +1,6 @@
 """Pipelines whose records are sampled, or that are repeated: from the profile of one step to that of all.
 
-`poisson`, `subsample` or `shuffle` at the beginning and `times` at the end enclose a pipeline that is analysed on its
+`poisson`, `subsample` or `shuffle` at the beginning and `times` at the end enclose a pipeline that is analyzed on its
 own. Gaussian noise behind `poisson` has an exact answer (docs/proofs/poisson.md); for other noise, pure ε is known, and
 what follows from it.
 """
@@ -109,7 +109,7 @@ class Steps:
         return f"The losses of {self.count:,} steps add up"
 
     def relation(self, neighbours: Neighbours) -> Neighbours:
-        """The neighbours for which one step is analysed: what a record that takes part changes."""
+        """The neighbors for which one step is analyzed: what a record that takes part changes."""
         return Neighbours("add-remove-record") if isinstance(self.sampling, Poisson) else neighbours
 
     def profile(self, one: PrivacyProfile, drawn: Drawn | None = None) -> PrivacyProfile:

@@ -73,7 +73,7 @@ def loss_per_unit(pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricD
         return replace(one, value=one.value * steps.count)
     stages, q = _from_vectors(pipeline, guarantee)
     noises = _noises(pipeline)
-    if guarantee.metric in NORMS:  # angles are between vectors that are normalised already
+    if guarantee.metric in NORMS:  # angles are between vectors that are normalized already
         jumps, pair = _jump(pipeline, stages, guarantee, q)
         if jumps:
             theorems = (Theorem.METRIC,) if noises else (Theorem.NO_NOISE, Theorem.METRIC)
@@ -171,7 +171,7 @@ def _of_noisy_max(
 def _of_directions(
     before: tuple[Stage, ...], noise: Direction, after: tuple[Stage, ...], guarantee: MetricDP, dim: int
 ) -> LossPerUnit:
-    """Random directions around unit vectors; normalise turns vectors near 0 into opposite ones, however close."""
+    """Random directions around unit vectors; normalize turns vectors near 0 into opposite ones, however close."""
     metric, told = guarantee.metric, thresholds_told(after)
     visible = told is not None and told.everything and not any(isinstance(stage, NoiseStage) for stage in after)
     if not before:

@@ -1,7 +1,7 @@
 """Inputs ever nearer to each other that lose no less, so that no ε holds per unit of distance.
 
 docs/proofs/metric.md, point 6. A noise may lose a fixed amount between any two different values; rounded values jump;
-vectors near 0 that are normalised have any directions.
+vectors near 0 that are normalized have any directions.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +39,7 @@ from dpassay.pipeline.syntax import NORMS
 from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 
 _HALF = ONE / 2
-# Powers of two, so that vectors along an axis are normalised exactly; a certificate has 45 digits.
+# Powers of two, so that vectors along an axis are normalized exactly; a certificate has 45 digits.
 _SIZES = tuple(iv.mpf(2) ** -power for power in (-1, 0, 3, 10, 20, 30, 40, 60, 90, 120))
 Family = Callable[[Number], Pair]  # two inputs that differ by a given size in a coordinate or two
 
@@ -103,14 +103,14 @@ def _any_direction(before: tuple[Stage, ...], pair: Pair) -> bool:
         return False
     centre = ZERO if opposite else minimum(first.x, first.y)
     for stage in before[:at]:
-        if isinstance(stage, Clamp):  # around the centre, or above it
+        if isinstance(stage, Clamp):  # around the center, or above it
             inside = stage.low.b < centre.a if opposite else stage.low.b <= centre.a
             if not (inside and centre.b < stage.high.a):
                 return False
         elif isinstance(stage, Squash):
             centre = squashed(stage.kind, centre)
         elif not centre == 0:
-            return False  # clipping would move the centre
+            return False  # clipping would move the center
     return (isinstance(before[at], MinMaxScale) and len(rest) > 0) or bool(centre == 0)
 
 

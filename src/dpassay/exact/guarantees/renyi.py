@@ -28,7 +28,7 @@ NEAREST_ORDER = 1 + iv.mpf(_LEAST)
 
 @dataclass(frozen=True)
 class Shown:
-    """What a pair of neighbours shows: a lower bound, the pair, and the order, or the ε, at which it shows it."""
+    """What a pair of neighbors shows: a lower bound, the pair, and the order, or the ε, at which it shows it."""
 
     value: Number
     candidate: Candidate | None = None

@@ -250,7 +250,7 @@ def _above(value: Number, threshold: Number, width: Number) -> Number:
 
 
 def _limits(stage: BoundedLaplace, region: Region) -> list[tuple[Number, Number, int]]:
-    """The limits between which coordinates lie, and how many of them can differ between neighbours."""
+    """The limits between which coordinates lie, and how many of them can differ between neighbors."""
     if isinstance(region, Everything):
         return [(stage.low, stage.high, region.dim)]
     if isinstance(region, Box):
@@ -280,7 +280,7 @@ def _of_limits(stage: BoundedLaplace, region: Region, times: int) -> Sequence[Pr
 
 
 def _even_loss(stage: BoundedLaplace, low: Number, high: Number) -> BoundedLaplaceLoss | None:
-    """The loss of a pair of limits centred between the mechanism's own, so that both directions are equal."""
+    """The loss of a pair of limits centered between the mechanism's own, so that both directions are equal."""
     first, second = (minimum(stage.high, maximum(stage.low, end)) for end in (low, high))
     below, above = (first - stage.low) / stage.scale, (stage.high - second) / stage.scale
     if abs(below - above).b > iv.mpf("1e-40"):
@@ -302,7 +302,7 @@ def _of_answers(stage: BoundedLaplace, region: Region, times: int) -> Sequence[P
 
 
 def _real_pairs(stage: BoundedLaplace, region: Region) -> list[Pair]:
-    """Pairs that neighbours can have: limits, or answers at and next to a limit."""
+    """Pairs that neighbors can have: limits, or answers at and next to a limit."""
     if isinstance(region, Everything):
         return [Pair((Block(stage.low, stage.high, region.dim),))]
     if isinstance(region, Rows) and region.limits is None:

@@ -29,7 +29,7 @@ def top_k_profile(
 ) -> PrivacyProfile:
     """Scores of a region, k of which are kept: `spread` and `width` are as in exponential.md.
 
-    `free`: any two values of the region, or any answers to a query, can be those of two neighbours.
+    `free`: any two values of the region, or any answers to a query, can be those of two neighbors.
     """
     pairs = _pairs(region, k, cube) if free else []
     bounds = [(pair, top_k_bound(stage, k, pair)) for pair in pairs]

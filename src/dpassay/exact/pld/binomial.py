@@ -60,7 +60,7 @@ class TwoAtomPower:
 
     @property
     def gap(self) -> Number:
-        """The distance between neighbouring losses."""
+        """The distance between neighboring losses."""
         (high, _), (low, _) = self._ordered
         return high - low
 

@@ -51,7 +51,7 @@ def sketch_of(component: LossComponent) -> Sketch:
 
 
 def cells_of(component: LossComponent, step: float, upper: bool, limits: Limits) -> CellMasses:
-    """Cells of a loss's finite part, erring towards one side."""
+    """Cells of a loss's finite part, erring toward one side."""
     if isinstance(component, AtomLoss):
         return _atom_cells(component, step, upper)
     if isinstance(component, GaussianLoss):

@@ -1,7 +1,7 @@
 """Sums of many losses, certified from both sides by Fourier transforms. Proof: docs/proofs/lattice-sums.md.
 
 One loss is given by `CellMasses`: outputs cut into cells, each with its probability under both laws, and with limits of
-its loss that are neighbours on a lattice. From above each cell is spread to its two limits. From below each output is
+its loss that are neighbors on a lattice. From above each cell is spread to its two limits. From below each output is
 replaced by the number of its cell, and for many outputs only the sum of their numbers is used, which is
 post-processing. Sums are folded into a window of the lattice; Chernoff's inequality bounds what was folded.
 """

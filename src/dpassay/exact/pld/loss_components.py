@@ -54,7 +54,7 @@ class LossComponent(Protocol):
         """E[max(0, 1 − e^(ε−L))], for ε ≥ 0."""
 
     def cells(self, step: float, stride: int, upper: bool) -> Cells:
-        """Divide the finite part at multiples of stride·step, erring towards the requested side."""
+        """Divide the finite part at multiples of stride·step, erring toward the requested side."""
 
 
 @dataclass(frozen=True)

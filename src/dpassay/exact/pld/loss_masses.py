@@ -75,7 +75,7 @@ class LossMasses:
         return np.minimum(1.0, found + self.infinite)
 
     def _fewer(self, most: int) -> tuple[Array, Array]:
-        """Losses and masses in at most `most` groups of neighbours, with the same mean."""
+        """Losses and masses in at most `most` groups of neighbors, with the same mean."""
         there = np.flatnonzero(self.masses > 1e-17)
         if not len(there):
             return self.losses[:1], self.masses[:1]

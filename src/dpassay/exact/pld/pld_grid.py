@@ -45,7 +45,7 @@ class LossGrid:
 
 
 def place(cells: Cells, step: float, side: Side, infinite: float = 0.0) -> LossGrid:
-    """Put cells on the grid, erring towards one side."""
+    """Put cells on the grid, erring toward one side."""
     largest = float(np.abs(cells.centre[np.isfinite(cells.centre)]).max(initial=0.0))
     blur = 4 * _U * (1 + largest / step)  # how far a double that should be a grid point may be from it, in steps
     rounding = 1.25 * _U * largest  # of a grid point computed in doubles
@@ -265,7 +265,7 @@ def _power(base: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128
 
 
 def on_grid(components: Sequence[tuple[LossComponent, int]], step: float, side: Side) -> list[tuple[LossGrid, int]]:
-    """Every component on the same grid, erring towards one side."""
+    """Every component on the same grid, erring toward one side."""
     upper = side in ("delta-up", "loss-up")
     stride = 2 if side == "delta-down" else 1
     placed = []
@@ -282,7 +282,7 @@ _lock = Lock()
 def composed_loss(
     components: tuple[tuple[LossComponent, int], ...], step: float, side: Side, tilt: float
 ) -> ComposedLoss:
-    """The composition of some components, erring towards one side. The latest ones are cached."""
+    """The composition of some components, erring toward one side. The latest ones are cached."""
     key = (components, step, side, tilt)
     with _lock:
         found = _kept.pop(key, None)

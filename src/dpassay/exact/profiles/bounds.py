@@ -1,6 +1,6 @@
 """Bounds on a privacy profile: δ as a function of ε, and vice versa.
 
-A `PairBound` is the exact profile of one pair of neighbours. The others bound all pairs at once, by a theorem.
+A `PairBound` is the exact profile of one pair of neighbors. The others bound all pairs at once, by a theorem.
 """
 
 import math
@@ -37,7 +37,7 @@ class ProfileBound(Protocol):
 
 @dataclass(frozen=True)
 class PairBound:
-    """The exact profile of one pair of neighbours: the loss in one direction, and in the other if it differs.
+    """The exact profile of one pair of neighbors: the loss in one direction, and in the other if it differs.
 
     For several pairs it has all losses, and the largest counts: exact if one of the pairs dominates at each ε.
     """
@@ -200,7 +200,7 @@ class ZcdpBound:
 
     def delta(self, epsilon: Number) -> Number:
         if self.rho.b == 0:
-            return ZERO  # no two neighbours differ
+            return ZERO  # no two neighbors differ
         return minimum(ONE, renyi_delta(self.divergence, epsilon, self.best_order(epsilon)))
 
     def epsilon(self, delta: Number) -> Number:

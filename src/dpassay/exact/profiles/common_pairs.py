@@ -53,7 +53,7 @@ class Part:
 
     @property
     def free(self) -> bool:
-        """Whether its answers to two neighbours can be any that the stage allows."""
+        """Whether its answers to two neighbors can be any that the stage allows."""
         return isinstance(self.pipeline.stages[0], Query)
 
     def choices(self) -> Choices:
@@ -88,7 +88,7 @@ def share_a_pair(parts: Sequence[Part]) -> bool:
 
 
 def _decides(part: Part, fixed: Sequence[Part]) -> bool:
-    """Whether its neighbours are those of the whole: all have the same, or the others allow any two inputs."""
+    """Whether its neighbors are those of the whole: all have the same, or the others allow any two inputs."""
     return all(other.kind in (part.kind, "any") for other in fixed)
 
 
@@ -111,7 +111,7 @@ def _joined(parts: Iterable[Part]) -> list[Part]:
 
 
 def _common(parts: Sequence[Part]) -> Choices:
-    """For pairs of inputs that are neighbours for every part: the losses of those parts for which they are known."""
+    """For pairs of inputs that are neighbors for every part: the losses of those parts for which they are known."""
     if all(part.kind == ADDED for part in parts):
         pairs = [c.pair for part in parts for c in part.profile.candidates[:4]]
         return common_losses([(part.pipeline, part.count) for part in parts], pairs)

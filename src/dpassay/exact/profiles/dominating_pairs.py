@@ -130,7 +130,7 @@ def _finite_pairs(region: Finite) -> tuple[list[Pair], bool]:
 
 
 def most_differing(region: Region) -> int:
-    """In how many coordinates two neighbours can differ, at most."""
+    """In how many coordinates two neighbors can differ, at most."""
     if isinstance(region, Repeated):
         return region.times * most_differing(region.region)
     if isinstance(region, OneHot | Sparse | RowBits):

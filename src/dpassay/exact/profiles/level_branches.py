@@ -32,7 +32,7 @@ def log_delta(levels: Levels, epsilon: float, reach: int) -> float:
 
 
 def _by_class(levels: Levels, tops: Array) -> Array:
-    """The largest of those levels that the largest shift of a vector, between two neighbouring ones, is rounded to."""
+    """The largest of those levels that the largest shift of a vector, between two neighboring ones, is rounded to."""
     both = np.maximum(tops[:-1], tops[1:])
     return both if levels.counted else np.concatenate([tops[:1], both[1:]])  # small shifts are not rounded
 

@@ -20,7 +20,7 @@ COUNTED = 40  # up to this many coordinates they are counted, so that no Gaussia
 SMALL = range(4, 8)  # steps: up to one of these shifts count as Gaussian; the first if coordinates have a price
 SMOOTH = 24  # squared steps, at least: the variance of a Gaussian that is added first, and makes rounding cheaper
 ROUNDED = 4  # costs of small shifts are rounded up to a multiple of this
-JOINED = 8  # neighbouring costs share one column; also how many tables a level has where coordinates are counted
+JOINED = 8  # neighboring costs share one column; also how many tables a level has where coordinates are counted
 BOTH_WAYS = (1.0, 1.17)  # tables of these levels are built from both ends; 1 is the level of equal shifts
 LARGE = 0.12  # at a larger δ the search is more thorough: a small error in δ is a large one in ε there
 FRACTIONS = np.geomspace(0.1, 1, 30)  # of the steepest multiplier, among which the best is taken
@@ -215,7 +215,7 @@ def _uncounted(levels: Levels, reach: int) -> Iterator[tuple[int, tuple[Array, .
 
 
 def _joined(table: Array, multiplier: float) -> Array:
-    """The largest entry of neighbouring columns, row by row, each times e^(−λ·cost), where the first one costs 0."""
+    """The largest entry of neighboring columns, row by row, each times e^(−λ·cost), where the first one costs 0."""
     apart = 1
     while apart < JOINED:  # pairs, then pairs of pairs
         more = table[:, 1::2] * math.exp(-multiplier * apart)

@@ -20,7 +20,7 @@ FEW, COARSE = 3, 1 << 12  # pairs of a quick profile, and the points of the grid
 
 @dataclass(frozen=True)
 class Candidate:
-    """Two values that neighbours can have just before the noise, and the loss between them.
+    """Two values that neighbors can have just before the noise, and the loss between them.
 
     Behind sampling, `data_sets` says which data sets show the bound.
     """
@@ -40,7 +40,7 @@ class Family:
 
 @dataclass(frozen=True)
 class PrivacyProfile:
-    """Bounds on the loss of one mechanism between its neighbours.
+    """Bounds on the loss of one mechanism between its neighbors.
 
     `tail_lower_bound` is a lower bound on ε at δ = 0 only, for outputs of which only far-out events
     survive the stages after the noise.

@@ -252,7 +252,7 @@ def _lowest(lines: list[Lines], squares: Array, slope: Array) -> Lines:
 def _multiplier(points: Array, squares: Array, mean: float) -> Array:
     """The slope at the mean of the concave envelope of points above the squares, nearly.
 
-    It minimises max(point + slope·(mean − square)), a convex function of the slope: each step takes the slope at which
+    It minimizes max(point + slope·(mean − square)), a convex function of the slope: each step takes the slope at which
     one line from either side of the minimum meet.
     """
     best, least = np.zeros(len(points)), np.full(len(points), np.inf)

@@ -64,7 +64,7 @@ class Region:
 
     @property
     def surrounds_zero(self) -> bool:
-        """Whether every direction, scaled down, lies in it and two such points can be neighbours."""
+        """Whether every direction, scaled down, lies in it and two such points can be neighbors."""
         return False
 
     def to_data(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from dpassay.values import dataclass
 
 @dataclass(frozen=True)
 class MinMax(Region):
-    """The outputs of min-max normalisation: [0, 1] in each coordinate, with at least one 0 and one 1.
+    """The outputs of min-max normalization: [0, 1] in each coordinate, with at least one 0 and one 1.
 
     A constant vector has no range: it becomes all zeros. In one dimension nothing else can happen.
 
@@ -66,7 +66,7 @@ class Bits(Region):
 
 @dataclass(frozen=True)
 class RowBits(Bits):
-    """Strings of `dim` bits, the same number for each person; two neighbours differ in the bits of one person.
+    """Strings of `dim` bits, the same number for each person; two neighbors differ in the bits of one person.
 
     No two strings that one person can have differ in more positions than `first` and `second`.
 
@@ -162,7 +162,7 @@ class Sparse(Region):
 
 @dataclass(frozen=True)
 class Rows(Region):
-    """Vectors with one coordinate per person, between two limits or unbounded; two neighbours differ in one.
+    """Vectors with one coordinate per person, between two limits or unbounded; two neighbors differ in one.
 
     >>> Rows(3).farthest(1).first.tolist(), Rows(3, (2, 5)).farthest(1).first.tolist()
     ([1.0, 0.0, 0.0], [5.0, 2.0, 2.0])

@@ -202,7 +202,7 @@ class Rounded(Region):
 
 @dataclass(frozen=True)
 class Counted(Rounded):
-    """Integer answers to a query: two neighbours' answers differ by integers, and by at most `distance`.
+    """Integer answers to a query: two neighbors' answers differ by integers, and by at most `distance`.
 
     >>> from dpassay.core.numbers import middle
     >>> middle(Counted(SensitivityBall(1, 1.5, 4)).diameter(1)), middle(Counted(SensitivityBall(2, 2, 3)).diameter(1))
@@ -235,7 +235,7 @@ class Counted(Rounded):
 
     @property
     def unit_steps(self) -> bool:
-        """Whether from one neighbour to the other it takes no more steps of one count than their distance is."""
+        """Whether from one neighbor to the other it takes no more steps of one count than their distance is."""
         return self.limits is None and (self.p == 1 or self.dim == 1 or (self.p == 2 and self._budget[1] == 1))
 
     def _bound(self, q: float) -> Number:

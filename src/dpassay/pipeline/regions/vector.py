@@ -139,7 +139,7 @@ class Box(Region):
 
 @dataclass(frozen=True)
 class SensitivityBall(Region):
-    """Any vector; two neighbours' vectors are at most `distance` apart in lp (a query's answers).
+    """Any vector; two neighbors' vectors are at most `distance` apart in lp (a query's answers).
 
     Up to a common shift, such a pair lies in the lp ball of half that radius.
 
@@ -164,7 +164,7 @@ class SensitivityBall(Region):
 
 @dataclass(frozen=True)
 class MonotoneBall(SensitivityBall):
-    """Answers to a query that all move in the same direction between neighbours: none rises while another falls.
+    """Answers to a query that all move in the same direction between neighbors: none rises while another falls.
 
     The farthest pairs of `SensitivityBall` also move like this, so additive noise has the same loss on both.
 
@@ -173,7 +173,7 @@ class MonotoneBall(SensitivityBall):
     """
 
     kind = "monotone"
-    surrounds_zero = False  # opposite directions are not neighbours
+    surrounds_zero = False  # opposite directions are not neighbors
 
 
 @dataclass(frozen=True)

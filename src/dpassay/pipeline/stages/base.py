@@ -26,7 +26,7 @@ Keeps = Literal["all", "tails", "order", "signs", "nothing"]
 
 @dataclass(frozen=True, slots=True)
 class OutputRegion:
-    """The values a stage can output, and whether any two of them can come from two neighbours.
+    """The values a stage can output, and whether any two of them can come from two neighbors.
 
     If `exact` is false, the region is only an outer bound: it can be used only for upper bounds. If `far` is true, the
     values are reached only in the limit of inputs that are ever farther away. If `rounded` is true, every coordinate is

@@ -21,7 +21,7 @@ def _check_single(stage: Stage, before: OutputRegion) -> None:
 
 
 def _all_names(region: Region, size: int) -> bool:
-    """Whether all of these names are among the values, and neighbours can have any two of them."""
+    """Whether all of these names are among the values, and neighbors can have any two of them."""
     return isinstance(region, Everything) or region == Categories(size)
 
 

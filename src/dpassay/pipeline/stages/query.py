@@ -1,4 +1,4 @@
-"""First stages that define how neighbouring data sets differ: a query's answers, and rows of one person each."""
+"""First stages that define how neighboring data sets differ: a query's answers, and rows of one person each."""
 
 from typing import Any
 
@@ -22,9 +22,9 @@ def _check_moves(moves: str) -> str:
 
 @dataclass(frozen=True)
 class Query(Stage):
-    """Neighbours' answers are at most this far apart; only as first stage.
+    """Neighbors' answers are at most this far apart; only as first stage.
 
-    With the word `monotone`, between two neighbours either no answer falls or none rises, as with counts of records
+    With the word `monotone`, between two neighbors either no answer falls or none rises, as with counts of records
     when one is added. The exponential mechanism then loses less; for additive noise it makes no difference.
 
     >>> from dpassay.pipeline.regions import Everything
@@ -61,7 +61,7 @@ class Query(Stage):
 
 @dataclass(frozen=True)
 class Counts(Query):
-    """Neighbours' answers are whole numbers, at most this far apart; only as first stage.
+    """Neighbors' answers are whole numbers, at most this far apart; only as first stage.
 
     Discrete noise is for such answers.
 
@@ -78,7 +78,7 @@ class Counts(Query):
 
 @dataclass(frozen=True)
 class PersonRows(Stage):
-    """One coordinate per person: neighbours differ in one; only as first stage.
+    """One coordinate per person: neighbors differ in one; only as first stage.
 
     >>> from dpassay.pipeline.regions import Everything
     >>> PersonRows().output_region(OutputRegion(Everything(4))).region

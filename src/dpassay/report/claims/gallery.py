@@ -225,7 +225,7 @@ def _draw(figure: Any, shown: Verdicts, palette: Palette) -> None:
     _legend(figure, palette)
 
 
-# Colour-blind readers can distinguish the verdicts, also by their shapes.
+# Color-blind readers can distinguish the verdicts, also by their shapes.
 _MARKS = {"proven": "o", "refuted": "X", "open": "D"}
 _CLAIMED: dict[str, Any] = {"marker": "o", "markersize": 7, "linestyle": "none"}
 

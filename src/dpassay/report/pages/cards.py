@@ -1,6 +1,6 @@
 """What a notebook shows for a verdict, a loss or a claim: a card with a plot, readable in light and dark themes.
 
-Text has the colour of the notebook, and nothing has a background. The two colours of the plots stand out on both: their
+Text has the color of the notebook, and nothing has a background. The two colors of the plots stand out on both: their
 contrast is at least 3 to 1 on white and on black.
 """
 
@@ -146,7 +146,7 @@ def _of_verdict(verdict: Verdict) -> Iterator[tuple[str, object]]:
 
 
 def _allowed(guarantee: Guarantee) -> Markup | None:
-    """How often the first input may be recognised, at each false alarm rate, if the guarantee holds."""
+    """How often the first input may be recognized, at each false alarm rate, if the guarantee holds."""
     alarms = np.linspace(0, 1, 101)
     if isinstance(guarantee, PureDP | ApproxDP) and math.isfinite(guarantee.claimed):
         grown = np.exp(min(guarantee.claimed, 700.0))

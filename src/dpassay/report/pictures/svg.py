@@ -1,4 +1,4 @@
-"""Small drawings for the page: no library, no fixed colours, so that they follow its light or dark theme."""
+"""Small drawings for the page: no library, no fixed colors, so that they follow its light or dark theme."""
 
 import math
 from collections.abc import Sequence
@@ -84,7 +84,7 @@ def curve(
     labels: tuple[str, str],
     filled: bool = False,
 ) -> Markup:
-    """A line through points, y on a logarithmic axis unless it is filled, with marked and labelled points."""
+    """A line through points, y on a logarithmic axis unless it is filled, with marked and labeled points."""
     top_x = max([*x, *(m[0] for m in marks)]) or 1.0
     values = [*y, *(m[1] for m in marks)]
     if filled:

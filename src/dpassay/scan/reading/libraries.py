@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """How a call draws: the law, the places of its scale, centre and size among the arguments, and the keywords.
+    """How a call draws: the law, the places of its scale, center and size among the arguments, and the keywords.
 
     A place of -1 means that there is no such argument. `inverse` marks a rate, of which the scale is the inverse.
     """

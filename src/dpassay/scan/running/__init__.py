@@ -1,1 +1,1 @@
-"""Mechanisms that a scan found, run in processes with limits: arguments from names, neighbours, and an audit."""
+"""Mechanisms that a scan found, run in processes with limits: arguments from names, neighbors, and an audit."""

@@ -27,7 +27,7 @@ TEXTS = ("word", "text", "token", "sentence", "document")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A kind of input: how the program converts it from JSON, and two neighbours; `whole` if they are one value."""
+    """A kind of input: how the program converts it from JSON, and two neighbors; `whole` if they are one value."""
 
     name: str
     code: str
@@ -36,7 +36,7 @@ class Form:
     whole: bool = False
 
 
-# The two inputs of a form differ in one entry, by at most 2: neighbours for a sensitivity of 2 and bounds from 0 to 2.
+# The two inputs of a form differ in one entry, by at most 2: neighbors for a sensitivity of 2 and bounds from 0 to 2.
 # For a sensitivity of 1, which code without a parameter for it assumes, they are two steps apart: 2ε covers them.
 FORMS = {
     "number": Form("number", "float(x)", 0.0, 2.0, True),

@@ -1,4 +1,4 @@
-"""DPNR, noisy sentence embeddings: drop words, encode, min-max normalise each element, add Laplace noise to each."""
+"""DPNR, noisy sentence embeddings: drop words, encode, min-max normalize each element, add Laplace noise to each."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -57,7 +57,7 @@ class Grid:
 class Laplace:
     """The loss of one coordinate with Laplace noise; the shift is in scales.
 
-    With bounded noise, centred between its limits, a part `cut` of either tail is missing, and the rest is scaled up.
+    With bounded noise, centered between its limits, a part `cut` of either tail is missing, and the rest is scaled up.
     """
 
     shift: Number
@@ -229,7 +229,7 @@ def _convolved(first: Array, second: Array) -> Array:
 
 @dataclass(frozen=True)
 class Composed:
-    """The sum of all losses: δ(ε) from the side towards which it errs."""
+    """The sum of all losses: δ(ε) from the side toward which it errs."""
 
     weights: Weights
     step: Number

@@ -51,7 +51,7 @@ def _series(z: Number) -> Number:
 
 
 def mills(z: Number) -> Number:
-    """(1 − Φ(z))/φ(z) for z > 0, between two neighbouring convergents."""
+    """(1 − Φ(z))/φ(z) for z > 0, between two neighboring convergents."""
     enough = 40 + math.ceil(6000 / middle(z) / middle(z))  # for 50 digits; the bounds hold for any number of terms
     low, high = _fixed(z)
     ends = []

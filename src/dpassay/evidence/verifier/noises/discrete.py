@@ -240,7 +240,7 @@ def top_k_chances(stage: Stage, pair: Pair) -> list[tuple[Number, Number]]:
 def _largest_first(values: list[Number], counts: list[int], k: int) -> list[int]:
     """How many coordinates of each block are among the k largest; of equal scores the first ones come first.
 
-    If neighbours in this order are known to be equal, or to be larger and smaller, so are all others.
+    If neighbors in this order are known to be equal, or to be larger and smaller, so are all others.
     """
     order = sorted(range(len(values)), key=lambda i: values[i].a, reverse=True)  # which keeps the order of equal ones
     for i, j in pairwise(order):

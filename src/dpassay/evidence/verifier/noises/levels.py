@@ -332,7 +332,7 @@ def _work(cells: int, gaussians: int, levels: int, last: int, most: int, rounds:
 
 
 def _coarse(table: Array, usual: float) -> Array:
-    """The largest of every few neighbouring columns, times e^(−λ·cost) for the usual λ, where the first costs 0."""
+    """The largest of every few neighboring columns, times e^(−λ·cost) for the usual λ, where the first costs 0."""
     rows, columns = table.shape
     whole = np.zeros((rows, -(-columns // _WIDTH) * _WIDTH))
     whole[:, :columns] = table

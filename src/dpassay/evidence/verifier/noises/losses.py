@@ -32,7 +32,7 @@ FEW_BITS = 4  # of which all outcomes are listed
 
 
 class Loss(Protocol):
-    """A bound on the loss between two neighbours."""
+    """A bound on the loss between two neighbors."""
 
     @property
     def pure(self) -> Number:

@@ -95,7 +95,7 @@ def _inside(values: list[tuple[Number, int]], shape: Shape) -> bool:
     if shape.kind == "categories":
         name = round(middle(values[0][0]))
         return 0 <= name < shape.count and is_point(values[0][0], name)
-    if shape.kind == "sphere":  # other points are given by vectors before they are normalised
+    if shape.kind == "sphere":  # other points are given by vectors before they are normalized
         return is_unit(values)
     if shape.kind != "box":
         return False

@@ -14,7 +14,7 @@ def moved_sums(reach: Reach, count: int) -> Shape:
 
 
 def _moved(shape: Shape, far: bool = False) -> Shape:
-    """How far one more vector of a region moves a sum, as a region in which neighbours can have any two values."""
+    """How far one more vector of a region moves a sum, as a region in which neighbors can have any two values."""
     if shape.everything or shape.values == "bits":
         return shape
     if shape.balls:

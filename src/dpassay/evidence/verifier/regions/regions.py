@@ -43,7 +43,7 @@ class Ball:
 class Shape:
     """A set of vectors. Its kind determines which of the fields are used.
 
-    box: each coordinate lies between two limits, and neighbours differ in at most `differing` of them. The values may
+    box: each coordinate lies between two limits, and neighbors differ in at most `differing` of them. The values may
     be `reals`, `bits`, `sparse` (bits, some of which are 1) or `minmax` (some are 0 and some 1, or all are 0).
     ball, sphere: vectors in one or two balls. answers: a query's, at most a given distance apart.
     squashed, rounded: the image of another set under tanh or the sigmoid, or rounding. repeated: copies of a vector.
@@ -75,7 +75,7 @@ class Shape:
 
     @property
     def everything(self) -> bool:
-        """Whether these are all vectors, and any two can be neighbours."""
+        """Whether these are all vectors, and any two can be neighbors."""
         return self.kind == "box" and bool(self.low.a == -INF) and self.differing == self.dim
 
     @property
@@ -92,7 +92,7 @@ class Shape:
 
     @property
     def most_differing(self) -> int:
-        """In how many coordinates two neighbours can differ, at most."""
+        """In how many coordinates two neighbors can differ, at most."""
         if self.kind == "repeated":
             return self.count * self.one.most_differing
         return self.differing if self.kind == "box" else self.dim
@@ -110,9 +110,9 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The possible outputs of a stage; if exact, any two of these values can come from two neighbours.
+    """The possible outputs of a stage; if exact, any two of these values can come from two neighbors.
 
-    If `far`, they are reached only in the limit of inputs that are ever farther away. If it `varies`, two neighbours
+    If `far`, they are reached only in the limit of inputs that are ever farther away. If it `varies`, two neighbors
     certainly can have different values, whichever these are.
     """
 

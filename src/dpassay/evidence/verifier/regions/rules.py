@@ -167,7 +167,7 @@ def _clipped_answers(shape: Shape, new: Shape, exact: bool) -> Reach:
 
 
 def _step(shape: Shape, limit: Ball) -> Number | None:
-    """How far apart in l1 clipping moves counts that differ by one, if neighbours are that many such steps apart."""
+    """How far apart in l1 clipping moves counts that differ by one, if neighbors are that many such steps apart."""
     near = shape.balls[0]
     single = near.p == 2 and bool((near.width**2).b < 2)
     counts = shape.whole and len(shape.balls) == 1 and is_infinite(shape.high) and not shape.monotone
@@ -177,7 +177,7 @@ def _step(shape: Shape, limit: Ball) -> Number | None:
 
 
 def _every_direction(shape: Shape) -> bool:
-    """Whether two vectors of any two directions lie in the set, and neighbours can have them."""
+    """Whether two vectors of any two directions lie in the set, and neighbors can have them."""
     if shape.kind == "box":
         return _full(shape) and bool(shape.low.b < 0 and shape.high.a > 0)
     if shape.kind == "sphere":
@@ -288,7 +288,7 @@ def _clamped(stage: Stage, before: Reach) -> Reach:
     if shape.kind == "box" or (_surely(-low, limit) and _surely(high, limit)):
         return before
     if _at_least(-low, limit) and _at_least(high, limit) and (touched := _scaled_down(shape)) is not None:
-        return Reach(touched, False)  # coordinates that move towards 0 stay in it too
+        return Reach(touched, False)  # coordinates that move toward 0 stay in it too
     return Reach(box(low, high, shape.dim), False)
 
 

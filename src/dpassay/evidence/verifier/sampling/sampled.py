@@ -203,7 +203,7 @@ def _mirrored(p_low: Array, p_high: Array, q_low: Array, q_high: Array) -> list[
 
 @dataclass(frozen=True)
 class _Fold:
-    """Tilted probabilities of sums from `start` on; ln of their normalisation, and all error bounds."""
+    """Tilted probabilities of sums from `start` on; ln of their normalization, and all error bounds."""
 
     start: int
     mass: Array

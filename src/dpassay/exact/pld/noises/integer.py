@@ -81,7 +81,7 @@ class DiscreteLaplaceLoss:
 
     @cached_property
     def _ratio(self) -> Number:
-        """The ratio of the probabilities of two neighbouring numbers."""
+        """The ratio of the probabilities of two neighboring numbers."""
         return iv.exp(-1 / self.scale)
 
     @property

@@ -42,7 +42,7 @@ class MixtureLoss:
         near = np.linspace(0, max(abs(d), min(widths)), 1500)
         offsets = np.concatenate([far, near])
         edges = np.unique(np.concatenate([-offsets, offsets, d - offsets, d + offsets]))
-        # Slivers have masses that doubles cannot distinguish from 0; both centres stay edges.
+        # Slivers have masses that doubles cannot distinguish from 0; both centers stay edges.
         tight = np.diff(edges, prepend=-np.inf) < 1e-6 * min(widths)
         close = (np.abs(edges) < 1e-6 * min(widths)) | (np.abs(edges - d) < 1e-6 * min(widths))
         edges = np.unique(np.append(edges[~tight & ~close], [0.0, d]))
@@ -58,7 +58,7 @@ class MixtureLoss:
 
     @property
     def _has_gap(self) -> bool:
-        """Whether Q cannot be where P can: between the two centres, if all noises are one-sided."""
+        """Whether Q cannot be where P can: between the two centers, if all noises are one-sided."""
         return bool(self.shift.a > 0) and all(isinstance(noise, OneSided) for _, noise in self._components)
 
     @property
@@ -74,7 +74,7 @@ class MixtureLoss:
         return total
 
     def _density_range(self, left: Array, right: Array) -> tuple[Array, Array]:
-        """Each density falls away from its centre, and no cell contains the centre inside."""
+        """Each density falls away from its center, and no cell contains the center inside."""
         inside = 1e-13 * (right - left)
         ends = [np.exp(self.noise.log_density(t)) for t in (left + inside, right - inside)]
         return np.minimum(*ends) * (1 - _SLACK), np.maximum(*ends) * (1 + _SLACK)

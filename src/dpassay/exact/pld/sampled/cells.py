@@ -104,7 +104,7 @@ def _mixed(rate: float, plain: tuple[Array, Array], moved: tuple[Array, Array]) 
 
 
 def normal_masses(x: Array, shift: float) -> tuple[Array, Array]:
-    """The probabilities of N(shift, 1) between neighbouring x, from below and from above."""
+    """The probabilities of N(shift, 1) between neighboring x, from below and from above."""
     z = x - shift
     size = np.abs(z)
     tails = np.fromiter(map(math.erfc, (size * math.sqrt(0.5)).tolist()), float, len(z)) / 2

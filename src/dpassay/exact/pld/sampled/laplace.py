@@ -154,7 +154,7 @@ def laplace_cells(rate: float, shift: float, step: float, upper: bool, added: bo
 
 
 def _masses(u: Array, shift: float) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """Probabilities of the noise's losses between neighbours in a list from −a to a, the atoms at both ends included.
+    """Probabilities of the noise's losses between neighbors in a list from −a to a, the atoms at both ends included.
 
     For a record that takes part, and for one that does not, each from below and from above.
     """

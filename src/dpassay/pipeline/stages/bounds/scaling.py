@@ -1,4 +1,4 @@
-"""Stages that scale a vector as a whole: clipping, normalising, min-max scaling."""
+"""Stages that scale a vector as a whole: clipping, normalizing, min-max scaling."""
 
 from typing import Any
 

@@ -43,7 +43,7 @@ class BoundedLaplace(NoiseStage):
             raise InputError(f"bounded_laplace needs a finite lower limit below the upper one, got {given}")
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
-        """The box between the limits; it is not known which of its pairs come from neighbours."""
+        """The box between the limits; it is not known which of its pairs come from neighbors."""
         if isinstance(before.region, Categories):
             raise InputError("noise cannot be added to a category's name: put onehot(k) before it")
         return OutputRegion(Box.cube(self.low, self.high, before.region.dim), exact=False)

@@ -22,7 +22,7 @@ _UNIT = 1e-6  # how far from 1 the length of a unit vector may be: vectors are o
 class Half:
     """Half of the sphere around a pole, in one coordinate from 0 (the pole) to `end` (the equator).
 
-    `near` is the logarithm of the coordinate's density under the law around this pole, not normalised, and `loss` that
+    `near` is the logarithm of the coordinate's density under the law around this pole, not normalized, and `loss` that
     of its ratio to the law around the opposite pole, which decreases. `reach` is where a loss is attained. `error`
     bounds the rounding errors of `near` and `loss`. `near` is concave, and so is `near − loss` unless it is `convex`.
     """
@@ -59,11 +59,11 @@ class Direction(NoiseStage):
         raise NotImplementedError
 
     def log_density(self, cosine: Array, gap: Array) -> Array:
-        """The logarithm of the density, not normalised, by the cosine of the angle and the distance to the centre."""
+        """The logarithm of the density, not normalized, by the cosine of the angle and the distance to the center."""
         raise NotImplementedError
 
     def draw(self, dim: int, count: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Draw the cosine and sine of the angle between centre and output, one pair per output."""
+        """Draw the cosine and sine of the angle between center and output, one pair per output."""
         raise NotImplementedError
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
