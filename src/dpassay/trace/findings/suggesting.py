@@ -33,6 +33,7 @@ from dpassay.trace.natural.outputs import path_of
 from dpassay.trace.natural.projections import Centres
 from dpassay.trace.replay.matching import Matching, matchings
 from dpassay.trace.replay.paths import Paths, holds_on, learned
+from dpassay.trace.replay.pieces import Pieces, learned_pieces
 from dpassay.trace.replay.replaying import NoiseSite, Replay, released_nodes, replay
 from dpassay.trace.replay.trials import matched
 from dpassay.trace.watch.record import CodeLine, DrawRecord, RecordedRun
@@ -60,7 +61,7 @@ class Suggested:
     pipeline: str = ""
     chosen: Any = None  # if the code draws one of several things
     matching: Matching | None = None  # if the sums of one input are those of the other in another order
-    paths: Paths | None = None  # if the noise of each path through the code is shifted in its own way
+    paths: Paths | Pieces | None = None  # if the noise of each path is shifted in its own way, or has a piece on each
 
     @property
     def sums(self) -> tuple[int, ...]:
@@ -125,6 +126,7 @@ def suggested(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> Suggested:
             judged = _matched(tracer, judged, first, guarantee)
         if usable and judged.matching is None and first.x.comparisons and not keeps_answers(tracer, (x, y)):
             judged = _on_each_path(tracer, judged, guarantee)
+            judged = judged if judged.paths is not None else _in_pieces(tracer, judged, guarantee)
         return judged
     judged = replace(judged, lower=chosen.lower, upper=chosen.upper, loss=chosen.loss, findings=chosen.findings)
     return replace(judged, doubts=(), pipeline=chosen.pipeline, chosen=chosen)
@@ -154,6 +156,18 @@ def _on_each_path(tracer: Tracer, judged: Suggested, guarantee: Any) -> Suggeste
         return judged
     judged = replace(judged, lower=ZERO, upper=number(paths.epsilon), loss=None, findings=(), doubts=(), uses=())
     return replace(judged, around=False, pipeline=str(paths), paths=paths)
+
+
+def _in_pieces(tracer: Tracer, judged: Suggested, guarantee: Any) -> Suggested:
+    """The same with noise that has a piece on each path, if that loses no more than is claimed."""
+    try:
+        pieces = learned_pieces(tracer, judged.pair)
+    except MechanismError:
+        return judged
+    if pieces is None or not pieces.epsilon.b <= limit_of(guarantee, judged.draws).b:
+        return judged
+    judged = replace(judged, lower=ZERO, upper=pieces.epsilon, loss=None, findings=(), doubts=(), uses=())
+    return replace(judged, around=False, pipeline=str(pieces), paths=pieces)
 
 
 def _agree(tracer: Tracer, pair: tuple[Any, Any], matching: Matching) -> bool:

@@ -241,7 +241,7 @@ def uniform_law(draw: DrawRecord) -> Law | None:
     t, got = (GRID[~lost] - span[0]) / (span[1] - span[0]), values[~lost]
     if not np.isfinite(got).all():
         return None
-    law = _recognised(t, got, share, span)
+    law = recognised(t, got, share, span)
     return law if law is None or not share else replace(law, atom=atom)
 
 
@@ -249,7 +249,8 @@ def _alike(values: Array, other: float) -> Array:
     return asarray((values == other) | (np.isnan(values) & math.isnan(other)))
 
 
-def _recognised(t: Array, got: Array, share: float, span: tuple[float, float]) -> Law | None:
+def recognised(t: Array, got: Array, share: float, span: tuple[float, float]) -> Law | None:
+    """The law whose inverse distribution function has these values, one row for each point; None if there is none."""
     candidates = [("exponential", False), ("exponential", True)]
     if not share:
         candidates += [("laplace", False), ("gaussian", False), ("uniform", False), ("rayleigh", False)]

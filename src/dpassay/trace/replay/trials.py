@@ -23,6 +23,7 @@ from dpassay.trace.natural.outputs import described
 from dpassay.trace.natural.whole import WholeReading
 from dpassay.trace.replay.matching import Matching
 from dpassay.trace.replay.paths import Paths, judged
+from dpassay.trace.replay.pieces import Pieces
 from dpassay.trace.replay.replaying import NoiseSite
 from dpassay.trace.replay.shifting import same_noise, shifted
 from dpassay.trace.watch.record import Array, RecordedRun
@@ -124,11 +125,23 @@ def agreeing_outcomes(
 
 
 def agreeing_paths(
-    tracer: Tracer, pair: tuple[Any, Any], paths: Paths, *, alpha: float, least: int, most: int, budget: TimeBudget
+    tracer: Tracer,
+    pair: tuple[Any, Any],
+    paths: Paths | Pieces,
+    *,
+    alpha: float,
+    least: int,
+    most: int,
+    budget: TimeBudget,
 ) -> ReplayTrials:
-    """The same if the noise is shifted on each path by its own constants; trials on unknown paths are left out."""
+    """The same if the noise is shifted on each path by its own constants; trials on unknown paths are left out.
+
+    Or if it has a piece on each.
+    """
 
     def judge(at: int, run: RecordedRun) -> str | None:
+        if isinstance(paths, Pieces):
+            return paths.judged(tracer, pair, at, run)
         return judged(tracer, pair, at, run, paths)
 
     return _until_different(tracer, pair, judge, alpha, least, most, budget)
