@@ -19,7 +19,7 @@ from dpassay.audit.mechanisms.isolation import Watch, watching
 from dpassay.audit.mechanisms.kept_files import Stores
 from dpassay.audit.mechanisms.mechanism_hints import misnamed
 from dpassay.audit.mechanisms.python_objects import answers
-from dpassay.audit.mechanisms.targets import one_at_a_time, read_back
+from dpassay.audit.mechanisms.targets import one_at_a_time, refuse_kept_answers
 from dpassay.audit.options import AuditOptions, show_options
 from dpassay.audit.remote.timing import OutOfTime, check_time, time_budget
 from dpassay.audit.resolved import ResolvedAudit, resolve
@@ -178,23 +178,14 @@ class _Audit:
         seen = [*game.shown, *(outputs for batches in game.kept for outputs in batches)]
         return only_none(seen) and not answers(self.question.mechanism) and not is_refuted(self.question, self.state)
 
-    def _refuse_kept_answers(self, inputs: tuple[Any, ...]) -> None:
-        """Refuse a mechanism that reads what it wrote when it was called before: its runs may repeat one answer."""
-        rng = stream(self.options.seed, COMPARE, len(inputs))
-        kept = read_back(self.question.mechanism, inputs, rng, self.stores)
-        if kept:
-            raise InputError(
-                f"the mechanism reads {escape_control_chars(kept)}, which earlier calls wrote: if it keeps answers "
-                "there, its runs repeat them and show nothing; let each call begin with an empty one, or keep none"
-            )
-
     def _phases(self) -> None:
         self.state.searched += self.question.experiment(self.question.input_sets[0], 0).settle()
         inputs = self._find_inputs()
         left = self._leave_runs_for_artifacts(inputs)
         self._test(inputs, left)
         if is_refuted(self.question, self.state):
-            self._refuse_kept_answers(inputs)
+            rng = stream(self.options.seed, COMPARE, len(inputs))
+            refuse_kept_answers(self.question.mechanism, inputs, rng, self.stores, here=self.workers is None)
             self._say_how_wrong(inputs)
             self._shrink(inputs)
         elif left:

@@ -24,7 +24,7 @@ from dpassay.audit.mechanisms.memory import memory_of
 from dpassay.audit.mechanisms.python_objects import adapted, attempt, awaited, failure
 from dpassay.audit.outputs.outputs import only_output, read
 from dpassay.audit.remote.timing import check_time
-from dpassay.errors import DpassayError, InputError, MechanismError
+from dpassay.errors import DpassayError, InputError, MechanismError, escape_control_chars
 from dpassay.pipeline.mechanism import HasDistribution, Mechanism, Redrawn, is_pipeline
 from dpassay.values import dataclass
 
@@ -258,21 +258,27 @@ def settle(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Generator
     return len(drawn)
 
 
-def read_back(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Generator, stores: Stores) -> str:
-    """The file or database, if there is one, from which calls with inputs that were seen read what earlier ones wrote.
+def refuse_kept_answers(
+    mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Generator, stores: Stores, here: bool = True
+) -> None:
+    """Refuse a mechanism that reads what earlier calls wrote to a file or a database: its runs may repeat one answer.
 
-    >>> read_back(as_mechanism(lambda x, rng: rng.random()), (0, 1), np.random.default_rng(0), Stores())
-    ''
+    `here`: whether calls with these inputs were made in this process.
     """
     if is_pipeline(mechanism) or runs_elsewhere(mechanism):
-        return ""
+        return
 
     def call(x: Any) -> None:
         draw_each(mechanism, [x], rng)
 
-    for x in inputs:
-        call(x)  # in this process: the runs may have been made in others
-    return next(filter(None, (stores.read_back(partial(call, x)) for x in inputs)), "")
+    for x in () if here else inputs:
+        call(x)
+    kept = next(filter(None, (stores.read_back(partial(call, x)) for x in inputs)), "")
+    if kept:
+        raise InputError(
+            f"the mechanism reads {escape_control_chars(kept)}, which earlier calls wrote: if it keeps answers there, "
+            "its runs repeat them and show nothing; let each call begin with an empty one, or keep none"
+        )
 
 
 def _varies(outputs: Sequence[Any]) -> bool:

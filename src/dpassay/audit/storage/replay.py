@@ -20,13 +20,23 @@ from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.inputs.checks import check_inputs, check_neighbours, shown
 from dpassay.audit.inputs.data_sets import why_not_records
 from dpassay.audit.mechanisms.batches import known_independent
+from dpassay.audit.mechanisms.kept_files import Stores
 from dpassay.audit.mechanisms.seeding import seed_all
-from dpassay.audit.mechanisms.targets import as_mechanism, describe, draw
+from dpassay.audit.mechanisms.targets import as_mechanism, describe, draw, refuse_kept_answers
 from dpassay.audit.outputs.outputs import read
 from dpassay.audit.storage.checkpoint import GameRecord, Journal, game_of, inputs_of, load
 from dpassay.audit.testing.decision_rule import DecisionRule, resolution_of
 from dpassay.audit.testing.expected_power import Hypothesis
-from dpassay.audit.testing.experiment import TRUST, TRUST_IN_DISTRIBUTION, Experiment, GameState, Round, rejected
+from dpassay.audit.testing.experiment import (
+    COMPARE,
+    TRUST,
+    TRUST_IN_DISTRIBUTION,
+    Experiment,
+    GameState,
+    Round,
+    rejected,
+    stream,
+)
 from dpassay.audit.testing.inference import evidence_needed
 from dpassay.audit.testing.sequential import anytime, run_task, tasks_of
 from dpassay.core.neighbours import Neighbours
@@ -61,7 +71,7 @@ def replay(
     ...     word, replay(saved, noisy, seed=1).ok
     ('refuted', True)
     """
-    journal = load(Path(path))
+    journal, stores = load(Path(path)), Stores()
     if seed is not None and seed < 0:
         raise InputError(f"a seed must be a whole number, 0 or more, got {seed}")
     if seed == journal.asked.seed:
@@ -79,7 +89,7 @@ def replay(
     game = game_of(record, experiment.distributions(), (*own, *experiment.at_hand()))
     checks = [*covered, *_admissible(experiment, game), *_recorded(journal, record, experiment, game)]
     if journal.verdict == "refuted":
-        checks.append(_fresh(record, experiment, game, secrets.randbits(32) if seed is None else seed))
+        checks.append(_fresh(record, experiment, game, secrets.randbits(32) if seed is None else seed, stores))
     return _verification(journal, checks)
 
 
@@ -213,7 +223,9 @@ def _recorded(
         yield False, f"the file says that the claim is {journal.verdict}, but its counts {what} it"
 
 
-def _fresh(record: GameRecord, experiment: Experiment, recorded: GameState, seed: int) -> tuple[bool, str]:
+def _fresh(
+    record: GameRecord, experiment: Experiment, recorded: GameState, seed: int, stores: Stores
+) -> tuple[bool, str]:
     """Whether the best rule refutes the claim again, on fresh runs."""
     best = recorded.best(experiment.hypothesis)
     learnt = best.learnt_from or experiment.distributions() is None
@@ -226,6 +238,8 @@ def _fresh(record: GameRecord, experiment: Experiment, recorded: GameState, seed
         pass
     right, wrong, runs = game.totals()
     refutes = rejected(game, experiment.hypothesis, alpha, exact=False)
+    if refutes:
+        refuse_kept_answers(experiment.mechanism, experiment.inputs, stream(seed, COMPARE), stores)
     counts = f"with the fresh seed {seed}: {right:,} right and {wrong:,} wrong guesses in {runs:,} runs"
     how = f"refute the claim again, at an error probability of {alpha:.3g}" if refutes else "do not refute the claim"
     return refutes, f"{counts} {how}"

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dpassay
+from dpassay.audit.storage.replay import replay
 from dpassay.errors import InputError
 
 
@@ -117,3 +118,31 @@ def of_this_code(folder):
 def test_what_every_call_writes_or_none_did_is_no_answer(make, tmp_path):
     """Noise of a quarter of the scale has ε = 4."""
     assert dpassay.audit(make(tmp_path), [(0.0, 1.0)], epsilon=1, runs=4_000, until_refuted=True).refuted
+
+
+def test_a_saved_audit_is_not_verified_by_answers_that_are_read_back(tmp_path):
+    """The file was made with another program of the same name, which keeps nothing and is wrong."""
+
+    def program(kept):
+        def noisy(x, rng):
+            return kept(x, rng) if kept else x + rng.laplace(scale=0.1)
+
+        return noisy
+
+    saved = tmp_path / "audit.json"
+    assert dpassay.audit(program(None), [(0.0, 1.0)], epsilon=1, runs=2_000, until_refuted=True, save=saved).refuted
+    with pytest.raises(InputError, match="which earlier calls wrote"):
+        replay(saved, program(in_a_file_without_noise(tmp_path)), seed=1)
+
+
+def in_a_file_without_noise(folder):
+    """Gives each input back, from a file: as likely as any other two answers, and told apart at once."""
+    path = folder / "kept.json"
+
+    def kept(x, rng):
+        known = json.loads(path.read_text()) if path.exists() else {}
+        if str(x) not in known:
+            path.write_text(json.dumps({**known, str(x): x}))
+        return json.loads(path.read_text())[str(x)]
+
+    return kept
