@@ -14,7 +14,7 @@ import numpy as np
 
 from dpassay.core.numbers import ONE, ZERO, Number, between, down, exactly, iv, maximum, middle, minimum, up
 from dpassay.exact.pld.loss_components import AtomLoss
-from dpassay.pipeline.regions import Array
+from dpassay.pipeline.pair import Array
 from dpassay.values import dataclass
 
 MOST_OUTCOMES = 1 << 19

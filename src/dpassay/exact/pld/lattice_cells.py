@@ -14,7 +14,7 @@ from dpassay.exact.pld.sampled.cells import cell_masses, normal_masses, sketch
 from dpassay.exact.pld.sampled.gaussian import FARTHEST, SampledLoss
 from dpassay.exact.pld.sampled.laplace import SampledLaplaceLoss, laplace_cells, laplace_sketch
 from dpassay.exact.pld.sampled.laplace_sum import SampledSumLoss
-from dpassay.pipeline.regions import Array
+from dpassay.pipeline.pair import Array
 
 _U = 2.0**-53
 _NEAR = 1e-7  # of a step: an atom this near to a lattice point is taken to lie there, and the difference is counted

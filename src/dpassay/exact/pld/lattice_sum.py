@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpassay.pipeline.regions import Array
+from dpassay.pipeline.pair import Array
 from dpassay.values import dataclass
 
 _U = 2.0**-53

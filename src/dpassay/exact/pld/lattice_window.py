@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dpassay.exact.pld.lattice_sum import Window
-from dpassay.pipeline.regions import Array
+from dpassay.pipeline.pair import Array
 from dpassay.values import dataclass
 
 MOST_POINTS, FEWEST_POINTS = 1 << 20, 1 << 11

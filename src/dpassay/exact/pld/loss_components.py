@@ -15,7 +15,7 @@ import numpy as np
 from dpassay.core.functions.normal import gaussian_delta
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, down, iv, maximum, number, up
 from dpassay.errors import InputError
-from dpassay.pipeline.regions import Array
+from dpassay.pipeline.pair import Array
 from dpassay.values import dataclass
 
 MOST_ATOMS = 1024

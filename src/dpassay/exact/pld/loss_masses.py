@@ -17,7 +17,7 @@ from dpassay.exact.pld.noises.integer import OnLattice
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.pld.sampled.gaussian import SampledLoss
 from dpassay.exact.profiles.bounds import before_dropout
-from dpassay.pipeline.regions import Array
+from dpassay.pipeline.pair import Array
 from dpassay.values import dataclass
 
 OUTPUTS, WIDE, MOST = 6_001, 12.0, 1 << 19  # of one loss; standard deviations on either side; points of a grid

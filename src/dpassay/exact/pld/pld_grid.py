@@ -19,7 +19,7 @@ from dpassay.core.functions.roots import falling_root
 from dpassay.core.numbers import ZERO, Number, down, exactly, iv, middle, up
 from dpassay.errors import InputError
 from dpassay.exact.pld.loss_components import Cells, LossComponent, high_share
-from dpassay.pipeline.regions import Array
+from dpassay.pipeline.pair import Array
 from dpassay.values import dataclass
 
 MAX_POINTS = 1 << 23

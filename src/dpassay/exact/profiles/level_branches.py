@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.exact.profiles.level_tables import JOINED, Levels, others
-from dpassay.pipeline.regions import Array
+from dpassay.pipeline.pair import Array
 from dpassay.values import dataclass
 
 SPLITS = 512  # of branches at most, for each row; half of these if coordinates are not counted

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpassay.pipeline.regions import Array
+from dpassay.pipeline.pair import Array
 from dpassay.values import dataclass
 
 COUNTED = 40  # up to this many coordinates they are counted, so that no Gaussian stands for the smallest shifts

@@ -16,7 +16,7 @@ import numpy as np
 from dpassay.core.numbers import ONE, ZERO, Number, exactly, iv, maximum, middle, minimum, up
 from dpassay.core.theorems import Theorem
 from dpassay.exact.profiles.bounds import RenyiBound
-from dpassay.pipeline.regions import Array
+from dpassay.pipeline.pair import Array
 from dpassay.values import dataclass
 
 CELLS, FEWER_CELLS = 500, 150  # of frequencies; fewer if it must be quick

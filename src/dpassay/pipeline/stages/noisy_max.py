@@ -8,7 +8,7 @@ import numpy as np
 from dpassay.core.numbers import Number, double_above, middle, number
 from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Distribution, Pmf
-from dpassay.pipeline.regions import Array
+from dpassay.pipeline.pair import Array
 from dpassay.pipeline.stages.base import text_form
 from dpassay.pipeline.stages.exponential import Choice, Choose
 from dpassay.pipeline.syntax import Parameter, Syntax, positive

@@ -14,7 +14,7 @@ from dpassay.trace.laws.losses import alone
 from dpassay.trace.laws.number_laws import law_of
 from dpassay.trace.natural.outputs import described, leaves, same
 from dpassay.trace.replay.replaying import STRETCH, NoiseSite, Replay, feeding_of, replay, stretched, values_of
-from dpassay.trace.watch.record import Array, DrawRecord, Node, RecordedRun
+from dpassay.trace.watch.record import Array, DrawRecord, Node, RecordedRun, distinct
 from dpassay.trace.watch.tracer import Tracer
 
 FACTORS = (0.1, -0.5, 2, -4, 1, 8)  # times the noise of a run
@@ -107,7 +107,7 @@ def _other(draw: DrawRecord, factor: float, rng: np.random.Generator) -> Array |
 def _others_are_idle(tracer: Tracer, pair: Sequence[Any], first: Replay, hiding: Sequence[Node]) -> bool:
     """Whether the numbers of a draw that hide nothing, while others of it do, change nothing in the output."""
     parts = [base[base >= 0] for node in hiding for base in bases(node)]
-    used = np.unique(np.concatenate(parts)) if parts else np.zeros(0)
+    used = distinct(np.concatenate(parts)) if parts else np.zeros(0)
     loose = {}
     for k, draw in enumerate(first.x.draws):
         mask = ~np.isin(draw.start + np.arange(draw.values.size), used).reshape(draw.shape)

@@ -13,7 +13,7 @@ from dpassay.trace.laws.formulas import in_words, place_of_nan, sources_of
 from dpassay.trace.laws.number_laws import NOISE_KINDS, NodeLaw, law_of
 from dpassay.trace.replay.replaying import NoiseSite, Replay
 from dpassay.trace.watch.loaders import mismatch
-from dpassay.trace.watch.record import CodeLine, DrawRecord, RecordedRun
+from dpassay.trace.watch.record import CodeLine, DrawRecord, RecordedRun, distinct
 from dpassay.values import dataclass
 
 
@@ -92,7 +92,7 @@ def shared(uses: Sequence[NoiseSite]) -> Finding | None:
                 continue
             before, other = places.setdefault(k, (shift, use))
             if abs(before - shift) > max(use.shift_tolerance, other.shift_tolerance):
-                alike = np.unique(np.concatenate([other.y.factor.reshape(-1), use.y.factor.reshape(-1)])).size == 1
+                alike = distinct(np.concatenate([other.y.factor.reshape(-1), use.y.factor.reshape(-1)])).size == 1
                 what = "their difference is released exactly" if alike else "a combination of them has no noise"
                 said = f"{other.x.place} and {use.x.place} use the same noise of {_drawn_at(use)}: {what} (ε = ∞)"
                 return Finding("noise-reused", use.x.place, said, infinite=True)
@@ -107,13 +107,13 @@ def _shared_within(use: NoiseSite) -> Finding | None:
     index, shift = use.y.index.reshape(-1), use.shift.reshape(-1)
     kept = (index >= 0) & np.isfinite(shift)
     index, shift = index[kept], shift[kept]
-    alike = np.unique(use.y.factor.reshape(-1)[kept]).size == 1
+    alike = distinct(use.y.factor.reshape(-1)[kept]).size == 1
     order = np.argsort(index, kind="stable")
     index, shift = index[order], shift[order]
     together = index[1:] == index[:-1]
     if not (together & (np.abs(np.diff(shift)) > use.shift_tolerance)).any():
         return None
-    draws, all_of = len(np.unique(index)), len(index)
+    draws, all_of = len(distinct(index)), len(index)
     many = f"one {noise_in_words(use)}" if draws == 1 else f"{draws:,} numbers of {noise_in_words(use, noun='noise')}"
     what = "their differences are released exactly" if alike else "combinations of them have no noise"
     said = f"{use.x.place} adds {many} to {all_of:,} coordinates: {what} (ε = ∞)"
@@ -138,7 +138,7 @@ def noise_in_words(use: NoiseSite, noun: str = "number") -> str:
     kinds = sorted(set(law.kind.reshape(-1).tolist()) - {"none"})
     if len(kinds) != 1:
         return f"{' and '.join(kinds)} {noun}"
-    scales = np.unique(np.abs(law.scale[law.kind == kinds[0]]))
+    scales = distinct(np.abs(law.scale[law.kind == kinds[0]]))
     name, of = _NAMES.get(kinds[0], (kinds[0], "scale"))
     size = f"{scales[0]:.6g}" if len(scales) == 1 else f"{scales[0]:.6g} to {scales[-1]:.6g}"
     return f"{name} {noun} of {of} {size}"
@@ -242,7 +242,7 @@ def as_coded(uses: Sequence[NoiseSite], others: Mapping[int, Sequence[NodeLaw]] 
         if not (use.x.added or use.released) or covered >= set(index):
             continue
         covered |= set(index)
-        scales = np.unique(np.abs(first.scale[at]))
+        scales = distinct(np.abs(first.scale[at]))
         size = f"{scales[0]:.6g}" if len(scales) == 1 else f"{scales[0]:.6g}..{scales[-1]:.6g}"
         if kinds == ["bernoulli"]:
             size = f"{float(first.share.flat[0]):.6g}"

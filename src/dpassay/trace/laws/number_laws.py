@@ -15,7 +15,7 @@ import numpy as np
 from numpy import asarray
 
 from dpassay.trace.laws.formulas import GRID, REMEMBERED, Law, at_uniform, bases, source_law, uniform_law
-from dpassay.trace.watch.record import Array, DrawRecord, Node
+from dpassay.trace.watch.record import Array, DrawRecord, Node, distinct
 from dpassay.values import dataclass
 
 NOISE_KINDS = ("laplace", "gaussian", "exponential", "discrete laplace", "logistic", "cauchy", "gumbel")
@@ -62,7 +62,7 @@ def _of_product(draw: DrawRecord) -> Law | None:
     formula = draw.formula
     if formula is None or formula.function is not np.multiply or len(formula.nodes) != 2:
         return None
-    apart = [set(np.unique(np.stack(bases(node)))) - {-1} for node in formula.nodes]
+    apart = [set(distinct(np.stack(bases(node)))) - {-1} for node in formula.nodes]
     if apart[0] & apart[1] or len(formula.parts) != 2:
         return None
     for sign, size in (formula.nodes, formula.nodes[::-1]):
@@ -94,7 +94,7 @@ def _wave(node: Node) -> float | None:
         return None
     for wave in (np.cos(2 * math.pi * GRID), np.sin(2 * math.pi * GRID)):
         for sign in (1, -1):
-            if (np.abs(got - sign * wave[:, None]) <= 1e-12).all() and len(np.unique(node.factor)) == 1:
+            if (np.abs(got - sign * wave[:, None]) <= 1e-12).all() and len(distinct(node.factor)) == 1:
                 return float(node.factor.flat[0])
     return None
 

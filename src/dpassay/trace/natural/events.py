@@ -13,6 +13,7 @@ import numpy as np
 from dpassay.trace.natural.columns import Array, OutputColumn, Outputs, part
 from dpassay.trace.natural.projections import Centres, likelihood_ratio, projections
 from dpassay.trace.natural.whole import WholeReading, numbers_in
+from dpassay.trace.watch.record import distinct
 from dpassay.values import dataclass
 
 MOST_COLUMNS, MOST_PAIRED, MOST_VALUES, MOST_FORMS = 400, 40, 12, 4
@@ -232,7 +233,7 @@ def _behind_decimals(column: OutputColumn, sides: Sequence[Array]) -> Iterator[C
     """What is behind the decimals of a number that was rounded, and then changed by very little."""
     for places in (0, 1, 2, 3, 6):
         behind = [side - np.round(side, places) for side in sides]
-        middles = [float(np.median(side)) for side in behind]
+        middles = [_middle(side) for side in behind]
         near = abs(middles[0] - middles[1]) / 4
         if all((np.abs(side - middle) < near).mean() > 0.9 for side, middle in zip(behind, middles, strict=True)):
             said = f"{column.said} is a number with {places} decimals plus {middles[0]:.3g}"
@@ -242,6 +243,11 @@ def _behind_decimals(column: OutputColumn, sides: Sequence[Array]) -> Iterator[C
 def _has_bits(column: OutputColumn, modulus: int, value: int, outputs: Outputs) -> Array:
     numbers = column.of(outputs)
     return np.asarray(np.isfinite(numbers) & (_last_bytes(numbers) % modulus == value))
+
+
+def _middle(values: Array) -> float:
+    """A number in the middle; `np.median` would import numpy.ma."""
+    return float(np.sort(values)[len(values) // 2])
 
 
 def _is_behind(column: OutputColumn, places: int, middle: float, near: float, outputs: Outputs) -> Array:
@@ -278,7 +284,7 @@ def _best_limits(first: Array, second: Array, delta: float) -> list[tuple[float,
     first, second = first[np.isfinite(first)], second[np.isfinite(second)]
     if not first.size or not second.size:
         return []
-    pooled = np.unique(np.concatenate([first, second]))
+    pooled = distinct(np.concatenate([first, second]))
     if pooled.size < 2:
         return []
     limits = (pooled[1:] + pooled[:-1]) / 2
@@ -329,7 +335,7 @@ def _together(
 def _steady(what: str, place: tuple[OutputColumn, OutputColumn, int], sides: Sequence[Array]) -> Iterator[CountedEvent]:
     """A difference or a sum that does not vary, although its numbers do."""
     for side, other in (sides, sides[::-1]):
-        middle = float(np.median(side)) if np.isfinite(side).all() else math.nan
+        middle = _middle(side) if np.isfinite(side).all() else math.nan
         near = 1e-9 * max(1.0, abs(middle))
         if (np.abs(side - middle) <= near).mean() > 0.5 and (np.abs(other - middle) <= near).mean() < 0.5:
             yield CountedEvent(f"{what} is {middle:.6g}", partial(_is_near, place, middle, near))

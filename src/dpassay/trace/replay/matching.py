@@ -15,7 +15,7 @@ from dpassay.trace.laws.formulas import bases
 from dpassay.trace.laws.losses import SYMMETRIC, Coordinate, PairLoss, composed_loss
 from dpassay.trace.laws.number_laws import NOISE_KINDS, node_law
 from dpassay.trace.replay.replaying import NoiseSite
-from dpassay.trace.watch.record import Array, CodeLine, Node, RecordedRun
+from dpassay.trace.watch.record import Array, CodeLine, Node, RecordedRun, distinct
 from dpassay.values import dataclass
 
 
@@ -43,7 +43,7 @@ class Slots:
         known = np.isin(kinds, NOISE_KINDS) & ~mixed & np.isfinite(centres) & np.isfinite(scales) & (scales != 0)
         if not (known & (numbers >= 0)).all() or shares.any():
             return None
-        if len(np.unique(numbers)) != numbers.size:
+        if len(distinct(numbers)) != numbers.size:
             return None
         scales = np.where(np.isin(kinds, SYMMETRIC), np.abs(scales), scales)
         tolerance = max(NoiseSite(node, node, released=False).tolerance for node in nodes)

@@ -24,7 +24,7 @@ from dpassay.trace.replay.shifting import close
 from dpassay.trace.replay.solving import Wanted
 from dpassay.trace.watch.deciding import COMPARISONS
 from dpassay.trace.watch.follow import difference, moved
-from dpassay.trace.watch.record import DrawRecord, Node, NoisyComparison, RecordedRun
+from dpassay.trace.watch.record import DrawRecord, Node, NoisyComparison, RecordedRun, distinct
 from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
 
@@ -289,7 +289,7 @@ def _is_comparison(node: Node) -> bool:
 
 
 def _hides(node: Node) -> bool:
-    kinds = set(np.unique(node_law(node).kind).tolist()) - {"none"}
+    kinds = set(distinct(node_law(node).kind).tolist()) - {"none"}
     return bool(kinds) and kinds <= set(NOISE_KINDS)
 
 

@@ -16,7 +16,7 @@ from dpassay.trace.laws.formulas import sources_of
 from dpassay.trace.laws.number_laws import NOISE_KINDS, NodeLaw, law_of, node_law
 from dpassay.trace.natural.outputs import ROUNDING, leaves, same
 from dpassay.trace.replay.solving import Wanted
-from dpassay.trace.watch.record import Array, DrawRecord, Node, RecordedRun
+from dpassay.trace.watch.record import Array, DrawRecord, Node, RecordedRun, distinct
 from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
 
@@ -267,7 +267,7 @@ def _uses(first: RecordedRun, second: RecordedRun, released: frozenset[int]) -> 
 
 def _known(node: Node, released: bool) -> bool:
     """Whether all numbers have a law that is known; uniform and Bernoulli numbers hide only what they are added to."""
-    kinds = set(np.unique(node_law(node).kind).tolist()) - {"none"}
+    kinds = set(distinct(node_law(node).kind).tolist()) - {"none"}
     return bool(kinds) and kinds <= {*NOISE_KINDS, *(("uniform", "bernoulli") if released else ())}
 
 

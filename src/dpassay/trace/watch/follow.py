@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy import asarray
 
-from dpassay.trace.watch.record import Array, DrawRecord, Node, NumberFormula, caller, current
+from dpassay.trace.watch.record import Array, DrawRecord, Node, NumberFormula, caller, current, distinct
 
 SUMS = (np.add, np.subtract)
 _PRODUCTS = (np.multiply, np.true_divide)
@@ -206,7 +206,7 @@ def summed(node: Node, axis: Any, mean: bool) -> Node | None:
     used = np.stack([index for index, _ in parts])
     terms: list[tuple[Array, Array]] = parts
     kept = used[used >= 0]
-    if len(np.unique(kept)) != kept.size:
+    if len(distinct(kept)) != kept.size:
         terms = []
         for index, factor in parts:
             _add_term(terms, index, factor)

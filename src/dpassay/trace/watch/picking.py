@@ -15,7 +15,7 @@ from numpy import asarray
 from dpassay.trace.laws.formulas import sources_of
 from dpassay.trace.laws.number_laws import node_law
 from dpassay.trace.watch.deciding import found_largest
-from dpassay.trace.watch.record import Array, Node, current
+from dpassay.trace.watch.record import Array, Node, current, distinct
 
 MOST_PICKED = 64  # numbers of which the largest is asked for
 _FAR = (0.25, 0.5, 1, 2, 3, 4, 6, 8, 11, 15, 20, 28, 38)  # in units of the scale
@@ -63,7 +63,7 @@ def winning(kind: str, centres: Array, scales: Array) -> Array | None:
     density, below = _STANDARD[kind]
     scales = np.abs(scales)
     away = np.array([0.0, *_FAR, *(-one for one in _FAR)])
-    ends = np.unique(centres[:, None] + scales[:, None] * away)
+    ends = distinct(centres[:, None] + scales[:, None] * away)
     half = np.diff(ends)[:, None] / 2
     t = ((ends[1:] + ends[:-1])[:, None] / 2 + half * _POINTS).reshape(-1)
     by = (half * _WEIGHTS).reshape(-1)
@@ -85,7 +85,7 @@ def picked(node: Node | None, index: int, largest: bool) -> int:
         return index
     law = node_law(node)
     kinds = set(law.kind.tolist())
-    apart = node.alone and len(np.unique(node.index)) == node.index.size and (node.index >= 0).all()
+    apart = node.alone and len(distinct(node.index)) == node.index.size and (node.index >= 0).all()
     if len(kinds) != 1 or law.mixed.any() or law.share.any() or not apart:
         return index
     sign = 1.0 if largest else -1.0

@@ -27,6 +27,16 @@ _RUNNER = str(Path(__file__).with_name("tracer.py"))
 _LIBRARIES = ("numpy", "scipy", "torch", "pandas", "random", "secrets")
 
 
+def distinct(values: Array) -> Array:
+    """The different values of an array, in order. `np.unique` would import numpy.ma first.
+
+    >>> distinct(np.array([[2, 1], [1, 2]])).tolist()
+    [1, 2]
+    """
+    flat = np.sort(values, axis=None)
+    return flat if flat.size < 2 else flat[np.append(True, flat[1:] != flat[:-1])]
+
+
 @dataclass(frozen=True, slots=True)
 class CodeLine:
     """A line of the traced code.

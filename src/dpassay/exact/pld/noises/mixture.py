@@ -12,7 +12,7 @@ import numpy as np
 from dpassay.core.numbers import INFINITY, ZERO, Number, between, down, iv, maximum, middle, minimum, number, up
 from dpassay.exact.pld.loss_components import Cells, high_share, minimum_one
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
-from dpassay.pipeline.regions import Array
+from dpassay.pipeline.pair import Array
 from dpassay.values import dataclass
 
 # Masses and log densities below take a few correctly rounded operations, far more accurate than this.

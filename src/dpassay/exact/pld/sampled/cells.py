@@ -13,7 +13,7 @@ import numpy as np
 from dpassay.core.numbers import Number, down, middle, up
 from dpassay.exact.pld.lattice_sum import CellMasses
 from dpassay.exact.pld.lattice_window import Sketch
-from dpassay.pipeline.regions import Array
+from dpassay.pipeline.pair import Array
 
 # The record is in the first data set, in the second, in both; or, for batches of fixed size, the dominating pair.
 Adjacency: TypeAlias = Literal["remove", "add", "replace", "fixed"]

@@ -17,7 +17,7 @@ from dpassay.core.numbers import ZERO, Number, between, down, iv, maximum, middl
 from dpassay.exact.pld.lattice_sum import CellMasses
 from dpassay.exact.pld.lattice_window import MOST_CELLS, Limits, Sketch
 from dpassay.exact.pld.loss_components import Cells
-from dpassay.pipeline.regions import Array
+from dpassay.pipeline.pair import Array
 from dpassay.values import dataclass
 
 LaplaceWay = Literal["remove", "add", "replace"]

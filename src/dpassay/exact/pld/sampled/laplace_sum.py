@@ -18,7 +18,7 @@ from dpassay.exact.pld.lattice_sum import CellMasses
 from dpassay.exact.pld.lattice_window import MOST_CELLS, Limits, Sketch
 from dpassay.exact.pld.loss_components import Cells
 from dpassay.exact.pld.sampled.laplace import LaplaceWay, raised
-from dpassay.pipeline.regions import Array
+from dpassay.pipeline.pair import Array
 from dpassay.values import dataclass
 
 _U = 2.0**-53
