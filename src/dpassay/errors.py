@@ -52,11 +52,14 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     >>> did_you_mean("dimm", ["dim", "delta"]), did_you_mean("seed", ["dim"])
     ("; did you mean 'dim'?", '')
+    >>> did_you_mean("ADEPT", ["adept"]), did_you_mean("--only", ["--json"])
+    ("; did you mean 'adept'?", '')
     """
     from difflib import get_close_matches
 
-    near = get_close_matches(name, sorted(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    bare = {one.lstrip("-").lower(): one for one in sorted(known)}
+    near = get_close_matches(name.lstrip("-").lower(), list(bare), n=1)
+    return f"; did you mean {bare[near[0]]!r}?" if near else ""
 
 
 class DpassayError(Exception):

@@ -90,7 +90,7 @@ class AuditOptions:
     )
     fixed: bool = _option(False, "Make all runs and give the best bound. Default: stop when enough is known.")
     until_refuted: bool = _option(
-        False, "Stop once the claim is refuted. Default: as many runs again, at least 1,000, to show how wrong it is."
+        False, "Stop once the claim is refuted. Default: make as many runs again, at least 1,000, to tighten the bound."
     )
     search_runs: int | None = _option(None, "How many of the runs may be used to find a pair. Default: 15 of 100.")
     shrink: bool = _option(True, "Look for a smaller pair that still refutes the claim.")

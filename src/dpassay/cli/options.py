@@ -92,7 +92,7 @@ GROUPS = {
         "gallery": ("formula.gallery:gallery", "Every published claim with its verdict."),
         "show": (
             "formula.gallery:show",
-            "Show one claim: who claimed what, why it fails or holds, the witness, other parameters, the repairs.",
+            "Show one claim: who claimed what, why it fails or holds, the counterexample and the repairs.",
         ),
         "packages": ("code.packages:packages", "Mechanisms of published packages, checked as released."),
         "reproduce": (

@@ -60,6 +60,8 @@ def serve(host: Host = "127.0.0.1", port: Port = 8765, open_page: Open = True) -
 
 
 def _listen(host: str, port: int) -> socket.socket:
+    if not host.strip():
+        raise InputError("--host needs an address, such as 127.0.0.1")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=512)

@@ -29,7 +29,7 @@ OPTION_GROUPS = {
     "Runs": "run runs time fixed until_refuted search_runs shrink seed seeds seed_all fresh_seed alpha bits sample "
     "tight trials draws guesses resume workers cluster device time_limit plan canaries anytime limit check envs work "
     "record kind perplexity",
-    "Services and programs": "header token_env request answer concurrency rate retries processes independent_rows",
+    "Services and programs": "header token_env",
     "Output": "out save statement html figure dark page pages exposure csv json latex markdown coq report sarif junit "
     "annotations require_decision top most statistics quiet help",
 }
@@ -91,6 +91,8 @@ def _long_name(parameter: Any) -> str:
 
 
 def _group(parameter: Any) -> str:
+    if (getattr(parameter, "help", None) or "").startswith(("For --url", "For --command")):
+        return "Services and programs"
     name = _long_name(parameter)
     return next((group for group, names in OPTION_GROUPS.items() if name in names.split()), "Options")
 

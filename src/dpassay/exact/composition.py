@@ -235,7 +235,7 @@ def read_answer(text: str, dim: int | None = None) -> Answer:
         body, last = text, "1"
     if not last.strip().isdecimal() or len(last) > 10 or not 1 <= int(last) <= MOST_ANSWERS:
         raise InputError(
-            f"the number of repetitions must be a whole number from 1 to {MOST_ANSWERS}, got {last!r} in {text!r}"
+            f"the number of repetitions must be a whole number from 1 to {MOST_ANSWERS:,}, got {last!r} in {text!r}"
         )
     if "(" in body:
         try:
@@ -343,7 +343,10 @@ def _given(answers: Sequence[Any], dim: int | None) -> list[Answer]:
 
 
 def _checked(delta: Any) -> Number:
-    at = number(delta)
+    try:
+        at = number(delta)
+    except InputError:
+        raise InputError(f"delta must be a number, at least 0 and less than 1, got {delta!r}") from None
     if at.a < 0 or at.b >= 1:
         raise InputError(f"delta must be at least 0 and less than 1, got {delta}")
     return at
@@ -387,7 +390,7 @@ def _have_neighbours(answers: Sequence[Answer]) -> None:
 def _answer(given: Any) -> Answer:
     subject, count = given if isinstance(given, tuple) and len(given) == 2 else (given, 1)
     if not isinstance(count, int) or not 1 <= count <= MOST_ANSWERS:
-        raise InputError(f"the number of repetitions must be a whole number from 1 to {MOST_ANSWERS}, got {count!r}")
+        raise InputError(f"the number of repetitions must be a whole number from 1 to {MOST_ANSWERS:,}, got {count!r}")
     if isinstance(subject, Pipeline):
         return mechanism_answer(subject, count)
     if isinstance(subject, Guarantee):

@@ -838,9 +838,12 @@ def test_a_mistake_of_our_own_is_no_verdict(monkeypatch, capsys):
             ["check", "latent-moue", "--epsilon", "4e7"],
             "these numbers are too large or too small for a verdict; choose",
         ),
+        (["gallery", "--dark"], "--dark requires --figure FILE"),
+        (["scan", ".", "--package", "x==1"], "specify either . or --package, not both"),
+        (["serve", "--host", ""], "--host needs an address, such as 127.0.0.1"),
     ],
 )
-def test_a_misspelled_name_gets_the_nearest_one(
+def test_what_is_wrong_is_said_in_a_sentence(
     words: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from dpassay.cli.main import main

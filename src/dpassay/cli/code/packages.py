@@ -36,7 +36,9 @@ Names = Annotated[
 Run = Annotated[bool, typer.Option("--run", help="Create the environments with pip, run the mechanisms, and compare.")]
 Keep = Annotated[bool, typer.Option("--record", help="With --run: record the results.")]
 Envs = Annotated[Path | None, typer.Option(help="The folder for environments. Default: the user's cache.")]
-Interpreter = Annotated[str | None, typer.Option("--python", help="The Python interpreter for new environments.")]
+Interpreter = Annotated[
+    str | None, typer.Option("--python", metavar="PATH", help="The Python interpreter for new environments.")
+]
 From = Annotated[Path | None, typer.Option("--from", help="Use the .toml records in this folder instead.")]
 Report = Annotated[
     str | None,
@@ -128,7 +130,7 @@ def _chosen(records: dict[str, Record], names: list[str]) -> list[Record]:
         if not fnmatch.filter(records, pattern):
             from difflib import get_close_matches
 
-            near = get_close_matches(pattern, records, n=3, cutoff=0.4)
+            near = get_close_matches(pattern, records, n=3)
             hint = f"; did you mean {' or '.join(near)}?" if near else "."
             raise InputError(f"no record is called {pattern!r}{hint} 'dpassay packages' lists them")
     if not names:

@@ -73,6 +73,8 @@ def scan(
       dpassay scan . --baseline known.json --sarif scan.sarif
     """
     check_writable(sarif, html, baseline)
+    if path is not None and package is not None:
+        raise InputError(f"specify either {path} or --package, not both")
     if path is None and package is None:
         raise InputError("name what to scan: 'dpassay scan .', a file or a wheel, or --package NAME==VERSION")
     from dpassay.scan.findings import baseline as baseline_text

@@ -55,8 +55,8 @@ from dpassay.cli.text.rewriters import RewriterName, specification
 from dpassay.errors import InputError
 
 CertificateFile = Annotated[Path | None, typer.Option(help="Write a certificate for 'dpassay verify'.")]
-ListStages = Annotated[bool, typer.Option("--stages", help="List the stages a pipeline may have, and stop.")]
-PrintSchema = Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of claim files, and stop.")]
+ListStages = Annotated[bool, typer.Option("--stages", help="List the stages a pipeline may have and exit.")]
+PrintSchema = Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of claim files and exit.")]
 Samples = Annotated[
     int, typer.Option("--runs", help="In addition to the exact analysis, run the mechanism this often.")
 ]

@@ -102,6 +102,8 @@ def gallery(
 
     if as_json + as_latex + as_markdown > 1:
         raise InputError("give one of --json, --latex and --markdown")
+    if dark and figure is None:
+        raise InputError("--dark requires --figure FILE")
     if delta is not None and sample:
         raise InputError("--sample runs each claim at its own delta: leave out --delta")
     for option, given in (("--pages", pages), ("--coq", coq)):
@@ -283,7 +285,7 @@ def show(
     delta: ClaimedDelta = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show one claim: who claimed what, why it fails or holds, the witness, other parameters, the repairs.
+    """Show one claim: who claimed what, why it fails or holds, the counterexample and the repairs.
 
     \b
     Examples:

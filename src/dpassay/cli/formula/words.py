@@ -22,8 +22,10 @@ VocabularyFile = Annotated[
 ]
 FirstWords = Annotated[int | None, typer.Option("--words", help="Use only the first N words of the vocabulary.")]
 Unknown = Annotated[str | None, typer.Option("--unknown", help=f"Words outside the vocabulary {_RULE}")]
-StopWords = Annotated[str | None, typer.Option("--stop-words", help=f"Stop words {_RULE} Default: like others.")]
-Numbers = Annotated[str | None, typer.Option("--numbers", help=f"Numbers {_RULE} Default: like other words.")]
+StopWords = Annotated[
+    str | None, typer.Option("--stop-words", help=f"Stop words {_RULE} Default: treated like other words.")
+]
+Numbers = Annotated[str | None, typer.Option("--numbers", help=f"Numbers {_RULE} Default: treated like other words.")]
 Device = Annotated[str, typer.Option("--device", help="Where to compare all pairs of words: cpu, cuda or numpy.")]
 
 

@@ -95,7 +95,7 @@ def rewrite(
     device: Device = "cpu",
     workers: Workers = None,
     cluster: ClusterAddress = None,
-    names: Annotated[bool, typer.Option("--list", help="List the rewriters that have a name, and stop.")] = False,
+    names: Annotated[bool, typer.Option("--list", help="List the named rewriters and exit.")] = False,
 ) -> None:
     """Rewrite texts, one per line and in the same order, so that each is protected by differential privacy.
 

@@ -55,7 +55,12 @@ def adept(
     epsilon: Annotated[
         float | None, typer.Option("--epsilon", "-e", help="With --privacy: the epsilon of the weights.")
     ] = None,
-    delta: Annotated[float, typer.Option("--delta", "-d", help="With --privacy: the delta of the weights.")] = 1e-5,
+    delta: Annotated[
+        float,
+        typer.Option(
+            "--delta", "-d", show_default=False, help="With --privacy: the delta of the weights. Default: 1e-5."
+        ),
+    ] = 1e-5,
     vocabulary: Vocabulary = None,
     vocabulary_from_corpus: VocabularyFromCorpus = False,
     rate: Annotated[
@@ -284,7 +289,9 @@ def lm(
     source: Corpus = "flights",
     privacy: Annotated[str, typer.Option(help="example, user, entity, user-entity or none.")] = "user",
     epsilon: Annotated[float | None, typer.Option("--epsilon", "-e", help="The epsilon of the guarantee.")] = None,
-    delta: Annotated[float, typer.Option("--delta", "-d", help="The delta of the guarantee.")] = 1e-5,
+    delta: Annotated[
+        float, typer.Option("--delta", "-d", show_default=False, help="The delta of the guarantee. Default: 1e-5.")
+    ] = 1e-5,
     noise_multiplier: Annotated[
         float | None, typer.Option(help="Give this instead of --epsilon, which is then computed.")
     ] = None,
