@@ -27,6 +27,7 @@ NEAR = 1e-3  # difference of log-probabilities that is due to single precision
 STEPS = 256  # of generation that are tried at most
 ROWS = 4  # texts generated at once
 MOST_LOGITS = 100_000  # of a step of processors: texts times tokens
+LONGER = (50, 500)  # tokens of the longer texts after which one more is tried
 PROMPTS = 12  # of a model whose logits are not clamped
 
 
@@ -120,7 +121,7 @@ def confirm_processors(processors: Any, formula: Formula, tokens: int) -> Confir
     found, rng, rows = None, np.random.default_rng(0), _rows(tokens)
     try:
         with torch.no_grad():
-            for length in range(1, 17):
+            for length in (*range(1, 17), *LONGER):
                 begun = torch.as_tensor(rng.integers(tokens, size=(rows, length)))
                 begun[:, -1] = (torch.arange(rows) + rows * (length - 1)) % tokens
                 logits = _beyond(formula.limits, tokens, length, rows)
@@ -157,6 +158,11 @@ def _by_steps(call: Any, formula: Formula) -> Confirmation:
         if (difference := _unlike(scores, logits, formula, step)) is not None:
             return Confirmation(False, difference)
     steps = len(drawn.scores)
+    for prompt in _longer(call):
+        seen.clear()
+        scores = _generated(call, replaced, 1, prompt).scores[0]
+        if (difference := _unlike(scores, seen[0], formula, 1)) is not None:
+            return Confirmation(False, f"After a prompt of {prompt.shape[1]:,} tokens: {difference}")
     some = "" if steps == formula.tokens else f" of {formula.tokens:,}"
     return Confirmation(True, f"The scores of {steps:,}{some} steps of a real call agree with this formula.")
 
@@ -232,6 +238,15 @@ def _prompts(call: Any, rows: int) -> Any:
 
     ends = torch.arange(1, rows + 1, device=call.func.__self__.device)
     return torch.stack([ends.flip(0), ends], dim=1) % _vocabulary(call)
+
+
+def _longer(call: Any) -> Iterator[Any]:
+    """Longer prompts, as far as the model takes them."""
+    import torch
+
+    most = getattr(call.func.__self__.config.get_text_config(), "max_position_embeddings", None) or LONGER[-1] + 1
+    for length in sorted({min(length, int(most) - 1) for length in LONGER}):
+        yield torch.arange(2 * length, device=call.func.__self__.device).reshape(2, -1) % _vocabulary(call)
 
 
 def _generated(call: Any, replaced: Callable[[Any], Any] | None, steps: int, prompts: Any = None) -> Any:

@@ -352,6 +352,18 @@ def test_a_clamp_of_some_steps_only_is_not_believed(model: Any, kind: Any) -> No
     assert alone.open
 
 
+class ClampShortTexts(ClampLogits):
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        return super().__call__(input_ids, scores) if input_ids.shape[1] < 6 else scores
+
+
+def test_a_clamp_of_short_texts_only_is_not_believed(model: Any) -> None:
+    verdict = dpassay.check(clamped(model, ClampShortTexts(-1.0, 1.0), top_k=0), epsilon=100)
+    assert verdict.open
+    assert "After a prompt of" in verdict.reason
+    assert dpassay.check(transformers.LogitsProcessorList([ClampShortTexts(-1.0, 1.0)]), epsilon=100, dim=9).open
+
+
 def test_the_steps_of_a_real_call_are_said(model: Any) -> None:
     verdict = dpassay.check(clamped(model, top_k=0), epsilon=100)
     assert verdict.proven
