@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from mpmath import mp, mpf
-from mpmath.libmp import to_rational
 
 Groups = Sequence[tuple[object, int]]
 
@@ -209,12 +208,16 @@ def relative_width(interval: object) -> float:
 
 
 def ends(number: object) -> tuple[Fraction, Fraction]:
-    """Both ends of one of mpmath's intervals, exactly."""
-    return tuple(Fraction(*map(int, to_rational(end))) for end in number._mpi_)  # type: ignore[attr-defined]
+    """Both ends of an enclosure, exactly."""
+    found = [end.man_exp() for end in (number.a, number.b)]  # type: ignore[attr-defined]
+    low, high = (Fraction(mantissa) * Fraction(2) ** exponent for mantissa, exponent in found)
+    return low, high
 
 
 def holds(number: object, truth: mpf, digits: int = 40) -> bool:
-    """Whether one of mpmath's intervals contains a number that is known to the given number of digits."""
-    low, high = (mp.make_mpf(end) for end in number._mpi_)  # type: ignore[attr-defined]
+    """Whether an enclosure contains a number that is known to the given number of digits."""
+    of_mpmath = getattr(number, "_mpi_", None)  # the verifier's arithmetic
+    both = map(mp.make_mpf, of_mpmath) if of_mpmath else (mpf(number.a), mpf(number.b))  # type: ignore[attr-defined]
+    low, high = both
     room = abs(truth) * mpf(10) ** -digits
     return bool(low <= truth + room and truth - room <= high)

@@ -14,7 +14,7 @@ from dpassay.adapters.confirming import RUNS, Confirmation, ConfirmingTrial, Num
 from dpassay.claims.claim import Claim
 from dpassay.core.guarantee import ZCDP, Guarantee, make_guarantee, statement
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import iv, up
+from dpassay.core.numbers import log, sqrt, up
 from dpassay.errors import InputError, in_one_line
 from dpassay.evidence.verdict import Verdict
 from dpassay.pipeline.mechanism import Mechanism
@@ -167,7 +167,7 @@ def _implied(guarantee: ZCDP, delta: Any) -> str:
     least = make_guarantee(1, delta).exact_delta
     if not least.a > 0:
         raise InputError(f"{guarantee} implies no epsilon at delta 0: pass delta=1e-5")
-    found = guarantee.value + 2 * iv.sqrt(guarantee.value * -iv.log(least))
+    found = guarantee.value + 2 * sqrt(guarantee.value * -log(least))
     return str(Decimal(up(found)).quantize(Decimal("1e-9"), ROUND_CEILING))
 
 

@@ -13,7 +13,7 @@ from dpassay.core.guarantee import (
 )
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, TIE, Number, iv, middle, number
+from dpassay.core.numbers import INFINITY, TIE, Number, middle, number, real
 from dpassay.core.theorems import Theorem
 from dpassay.evidence.confirm import confirmed
 from dpassay.evidence.verdict import Advice, Bounds, ExactEvidence, JudgedClaim, Later, Open, Proven, Refuted, Verdict
@@ -145,9 +145,9 @@ def _agreeing(epsilon: Number, guarantee: EpsilonDelta, kind: type[Verdict]) -> 
     """
     claimed = guarantee.exact_epsilon
     if kind is Proven and epsilon.b > claimed.b and epsilon.a <= claimed.b:
-        return iv.mpf([min(epsilon.a, claimed.a), claimed.b])
+        return real([min(epsilon.a, claimed.a), claimed.b])
     if kind is Refuted and epsilon.a < claimed.a:
-        return iv.mpf([claimed.a, max(epsilon.b, claimed.b)])
+        return real([claimed.a, max(epsilon.b, claimed.b)])
     return epsilon
 
 
@@ -186,7 +186,7 @@ def _holding(
     deltas = dict.fromkeys([*(number(d) for d in usual), guarantee.exact_delta])
     for delta in sorted(deltas, key=lambda d: d.mid):
         if delta.a > 0:
-            rows.append((middle(delta), Interval.around(iv.mpf([0, profile.epsilon_above(delta).b]))))
+            rows.append((middle(delta), Interval.around(real([0, profile.epsilon_above(delta).b]))))
     return tuple(rows)
 
 
@@ -200,7 +200,7 @@ def _warnings(pipeline: Pipeline, guarantee: EpsilonDelta, profile: PrivacyProfi
             found.append("Gaussian noise gives no pure DP at any epsilon: claim a delta above 0.")
         elif guarantee.exact_epsilon.a >= 1 and profile.region is not None:
             classic = classic_gaussian_sigma(guarantee, profile.region.diameter(2))
-            if abs(noises[0].noise.sigma / classic - 1).a < iv.mpf("1e-9"):
+            if abs(noises[0].noise.sigma / classic - 1).a < real("1e-9"):
                 found.append(
                     "The classic Gaussian formula is proved for 0 < epsilon < 1 only; "
                     "this claim was judged by the exact formula instead."

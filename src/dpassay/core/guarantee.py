@@ -46,7 +46,8 @@ class _Stated:
     @property
     def value(self) -> Number:
         """The claimed parameter."""
-        return getattr(self, f"exact_{self.parameter}")
+        found: Number = getattr(self, f"exact_{self.parameter}")
+        return found
 
     @property
     def truth(self) -> str:

@@ -4,37 +4,23 @@ import math
 from collections.abc import Hashable
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
-from mpmath.ctx_iv import MPIntervalContext
-from mpmath.libmp import from_int, from_rational, mpi_from_str, round_ceiling, round_floor
+from flint import arb, fmpq
 
+from dpassay.core.enclosure import PRECISION, Number, real, sqrt
 from dpassay.values import dataclass
 
-Number: TypeAlias = Any  # an ivmpf of the context below; mpmath has no types
-
-_read = lru_cache(maxsize=10_000)(mpi_from_str)
-
-
-class _Intervals(MPIntervalContext):  # type: ignore[misc]
-    """mpmath's intervals, with a shortcut for the most frequent conversions: integers and repeated decimals."""
-
-    def convert(self, x: Any) -> Any:
-        """Enclose a value; an integer within the working precision is exact."""
-        kind = type(x)
-        if kind is self.mpf:
-            return x
-        if kind is int and x.bit_length() <= self.prec:
-            end = from_int(x)
-            return self.make_mpf((end, end))
-        if kind is str:
-            return self.make_mpf(_read(x, self.prec))
-        return super().convert(x)
-
-
-iv = _Intervals()
-iv.dps = 50
+__all__ = [
+    "MOST_DIGITS",
+    "Known",
+    "fraction_number",
+    "fraction_of",
+    "quotient",
+    "remembered",
+    "square_root",
+    "written_out",
+]
 
 _LONGEST = 2000  # bits of a fraction that is remembered
 MOST_DIGITS = 300  # of a decimal that is written out
@@ -44,7 +30,7 @@ MOST_DIGITS = 300  # of a decimal that is written out
 class _Product:
     """A fraction times powers of numbers that are not fractions, such as π, each under a name."""
 
-    factor: Fraction
+    factor: Any
     powers: tuple[tuple[Hashable, int], ...] = ()
 
     def times(self, other: "_Product", sign: int = 1) -> "_Product":
@@ -57,84 +43,98 @@ class _Product:
 
     def to(self, power: int) -> "_Product | None":
         """A power, unless it is too long."""
-        factor, size = self.factor, max(self.factor.numerator.bit_length(), self.factor.denominator.bit_length())
-        if size * abs(power) > _LONGEST or (power <= 0 and not factor):
+        if _length(self.factor) * abs(power) > _LONGEST or (power <= 0 and not self.factor):
             return None
-        return _Product(factor**power, tuple((name, own * power) for name, own in self.powers if power))
+        return _Product(self.factor**power, tuple((name, own * power) for name, own in self.powers if power))
 
 
-class Known(iv.mpf):  # type: ignore[misc, name-defined]
+def _length(factor: Any) -> int:
+    return int(max(factor.p.bit_length(), factor.q.bit_length()))
+
+
+class Known(Number):
     """An enclosure of a number that is known exactly. Sums, products and quotients of such numbers are known too.
 
     What is not known exactly becomes a plain enclosure. Equal enclosures of different numbers are not equal.
     """
 
+    __slots__ = ("product",)
     product: _Product
 
-    def __eq__(self, other: Any) -> bool:
+    def __eq__(self, other: object) -> bool:
         return type(other) is Known and self.product == other.product
 
-    def __ne__(self, other: Any) -> bool:
+    def __ne__(self, other: object) -> bool:
         return not self == other
 
     def __hash__(self) -> int:
-        return hash(self._mpi_)
+        return super().__hash__()
 
-    def __add__(self, other: Any) -> Any:
-        return _added(self, other, super().__add__(other))
+    def __add__(self, other: Any) -> Number:
+        return _added(self, other, 1)
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Any:
-        return _added(self, other, super().__sub__(other), -1)
+    def __sub__(self, other: Any) -> Number:
+        return _added(self, other, -1)
 
-    def __rsub__(self, other: Any) -> Any:
-        return -(self - other)
+    def __rsub__(self, other: Any) -> Number:
+        return -_added(self, other, -1)
 
-    def __mul__(self, other: Any) -> Any:
-        return _multiplied(self, other, super().__mul__(other))
+    def __mul__(self, other: Any) -> Number:
+        return _multiplied(self, other, 1)
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> Any:
-        return _multiplied(self, other, super().__truediv__(other), -1)
+    def __truediv__(self, other: Any) -> Number:
+        return _multiplied(self, other, -1)
 
-    def __rtruediv__(self, other: Any) -> Any:
-        return _multiplied(iv.convert(other), self, super().__rtruediv__(other), -1)
+    def __rtruediv__(self, other: Any) -> Number:
+        return _multiplied(real(other), self, -1)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Number:
         return _remembering(super().__neg__(), _Product(-self.product.factor, self.product.powers))
 
-    def __pos__(self) -> Any:
-        return self
-
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Number:
         return -self if self.b <= 0 else self if self.a >= 0 else super().__abs__()
 
-    def __pow__(self, exponent: Any) -> Any:
-        power, enclosure = fraction_of(iv.convert(exponent)), super().__pow__(exponent)
-        return (
-            enclosure
-            if power is None or power.denominator != 1
-            else _remembering(enclosure, self.product.to(int(power)))
-        )
+    def __pow__(self, exponent: Any) -> Number:
+        power, enclosure = fraction_of(real(exponent)), super().__pow__(exponent)
+        if power is None or power.denominator != 1:
+            return enclosure
+        return _remembering(enclosure, self.product.to(int(power)))
+
+    def __reduce__(self) -> Any:
+        factor = int(self.product.factor.p), int(self.product.factor.q)
+        return _again, (super().__reduce__(), factor, self.product.powers)
+
+
+def _again(enclosure: Any, factor: tuple[int, int], powers: Any) -> Number:
+    make, ends = enclosure
+    return _remembering(make(*ends), _Product(fmpq(*factor), powers))
 
 
 def fraction_of(value: Number) -> Fraction | None:
     """The number, if the enclosure is known to be of this fraction."""
+    found = _rational(value)
+    return None if found is None else Fraction(int(found.p), int(found.q))
+
+
+def _rational(value: Number) -> Any:
     if type(value) is Known:
         return None if value.product.powers else value.product.factor
-    (sign, mantissa, exponent, bits), high = value._mpi_
-    if value._mpi_[0] != high or (not mantissa and exponent) or abs(exponent) + bits > _LONGEST:
+    if not value.is_exact:
         return None
-    found: Fraction = (-1) ** sign * Fraction(int(mantissa)) * Fraction(2) ** exponent
-    return found
+    mantissa, exponent = value.man_exp()
+    if abs(exponent) + mantissa.bit_length() > _LONGEST:
+        return None
+    return fmpq(mantissa << exponent, 1) if exponent >= 0 else fmpq(mantissa, 1 << -exponent)
 
 
 def _of(value: Number) -> _Product | None:
     if type(value) is Known:
         return value.product
-    found = fraction_of(value)
+    found = _rational(value)
     return None if found is None else _Product(found)
 
 
@@ -143,62 +143,80 @@ def _remembering(enclosure: Number, product: _Product | None) -> Number:
     if product is None:
         return enclosure
     factor = product.factor
-    if max(factor.numerator.bit_length(), factor.denominator.bit_length()) > _LONGEST or len(product.powers) > 8:
+    if _length(factor) > _LONGEST or len(product.powers) > 8:
         return enclosure
     if not product.powers or not factor:
         enclosure = _around(factor)
-        if enclosure.delta == 0:
+        if enclosure.is_exact:
             return enclosure
     found = object.__new__(Known)
-    found._mpi_, found.product = enclosure._mpi_, product
+    found._ball, found._low, found._high, found.product = enclosure._ball, enclosure._low, enclosure._high, product
     return found
 
 
 def fraction_number(factor: Fraction) -> Number:
     """Enclose a fraction, and remember it."""
-    return _remembering(_around(factor), _Product(factor))
+    whole = fmpq(factor.numerator, factor.denominator)
+    return _remembering(_around(whole), _Product(whole))
 
 
-def _around(factor: Fraction) -> Number:
-    ends = (from_rational(factor.numerator, factor.denominator, iv.prec, way) for way in (round_floor, round_ceiling))
-    return iv.make_mpf(tuple(ends))
+def _around(factor: Any) -> Number:
+    if factor.q == 1 and factor.p.bit_length() <= PRECISION:
+        return real(int(factor.p))
+    return real(arb(factor))
 
 
-def _added(first: Number, second: Any, enclosure: Number, sign: int = 1) -> Number:
-    one, other = _of(first), _of(iv.convert(second))
+def _added(first: Number, second: Any, sign: int) -> Number:
+    second = real(second)
+    one, other = _of(first), _of(second)
     if one is None or other is None or not (one.powers == other.powers or not other.factor):
-        return enclosure
+        return _plain_sum(first, second, sign)
     factor = one.factor + sign * other.factor
-    return _remembering(enclosure, _Product(factor, one.powers if factor else ()))
+    product = _Product(factor, one.powers if factor else ())
+    if not product.powers and _length(factor) <= _LONGEST:
+        return _remembering(first, product)  # which takes its enclosure from the fraction
+    return _remembering(_plain_sum(first, second, sign), product)
 
 
-def _multiplied(first: Number, second: Any, enclosure: Number, sign: int = 1) -> Number:
-    one, other = _of(first), _of(iv.convert(second))
+def _plain_sum(first: Number, second: Number, sign: int) -> Number:
+    return Number.__add__(first, second) if sign > 0 else Number.__sub__(first, second)
+
+
+def _multiplied(first: Number, second: Any, sign: int) -> Number:
+    second = real(second)
+    one, other = _of(first), _of(second)
     if one is None or other is None or (sign < 0 and not other.factor):
-        return enclosure
-    return _remembering(enclosure, one.times(other, sign) if one.factor and other.factor else _Product(Fraction(0)))
+        return _plain_product(first, second, sign)
+    product = one.times(other, sign) if one.factor and other.factor else _Product(fmpq(0))
+    if not product.powers and _length(product.factor) <= _LONGEST:
+        return _remembering(first, product)
+    return _remembering(_plain_product(first, second, sign), product)
+
+
+def _plain_product(first: Number, second: Number, sign: int) -> Number:
+    return Number.__mul__(first, second) if sign > 0 else Number.__truediv__(first, second)
 
 
 def quotient(first: Number, second: Number) -> Number:
     """Enclose a quotient, and remember it even if neither number needed to be: 1/3.
 
-    >>> 3 * quotient(iv.mpf(1), iv.mpf(3)) == 1
+    >>> 3 * quotient(real(1), real(3)) == 1
     True
     """
-    return _multiplied(first, second, first / second, -1)
+    return _multiplied(first, second, -1)
 
 
 def remembered(enclosure: Number, name: str, *of: Number) -> Number:
     """An enclosure of a constant, or of a function's value: the same name, of the same numbers, is the same number.
 
-    >>> root = remembered(iv.sqrt(iv.mpf(2)), "sqrt", iv.mpf(2))
+    >>> root = remembered(sqrt(2), "sqrt", real(2))
     >>> 2 * root / root == 2, root * root == 2
     (True, False)
     """
     known = [_of(value) for value in of]
-    if type(enclosure) is Known or enclosure.delta == 0 or None in known:
+    if type(enclosure) is Known or enclosure.is_exact or None in known:
         return enclosure
-    return _remembering(enclosure, _Product(Fraction(1), (((name, *known), 1),)))
+    return _remembering(enclosure, _Product(fmpq(1), (((name, *known), 1),)))
 
 
 def square_root(value: Number) -> Number:
@@ -212,7 +230,7 @@ def square_root(value: Number) -> Number:
     roots = [math.isqrt(end) for end in ends]
     if ends and all(root * root == end for root, end in zip(roots, ends, strict=True)):
         return fraction_number(Fraction(*roots))
-    return iv.sqrt(value)
+    return sqrt(value)
 
 
 def written_out(value: Number) -> str:

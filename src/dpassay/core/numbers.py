@@ -1,6 +1,6 @@
-"""Certified real numbers: intervals of 50 digits whose ends are rounded outward.
+"""Certified real numbers: intervals of 57 digits whose ends are rounded outward.
 
-`number` reads what a person wrote (a float is read as the decimal it prints as), mpmath's interval
+`number` reads what a person wrote (a float is read as the decimal it prints as), Arb's ball
 arithmetic carries it, `down` and `up` give the double below and above. A decimal remembers which number it is, and so
 do sums, products and quotients: 0.3/0.3 is 1, not an interval around it. See docs/proofs/rounding.md.
 """
@@ -11,40 +11,61 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from mpmath.libmp import from_float, mpf_cmp, round_nearest, to_float, to_str
-
-from dpassay.core.known import MOST_DIGITS, Known, Number, fraction_number, iv, written_out
+from dpassay.core.enclosure import (
+    PI,
+    Number,
+    atan2,
+    ceiling,
+    cos,
+    decimal,
+    exp,
+    floor,
+    hull,
+    log,
+    nearest,
+    real,
+    sin,
+    sqrt,
+)
+from dpassay.core.known import MOST_DIGITS, Known, fraction_number, written_out
 from dpassay.errors import InputError
 
 __all__ = [
     "INFINITY",
     "ONE",
+    "PI",
     "TIE",
     "ZERO",
     "Number",
     "as_written",
+    "atan2",
     "between",
+    "ceiling",
+    "cos",
     "digits",
     "double_above",
     "double_below",
     "down",
     "exactly",
-    "iv",
+    "exp",
+    "floor",
+    "log",
     "log_add",
     "maximum",
     "middle",
     "minimum",
     "number",
+    "real",
+    "sin",
+    "sqrt",
     "up",
 ]
 
-ZERO: Number = iv.mpf(0)
-ONE: Number = iv.mpf(1)
-INFINITY: Number = iv.mpf("inf")
+ZERO, ONE, INFINITY = real(0), real(1), real("inf")
 _DECIMAL = re.compile(r"[+-]?(\d{1,1000}(\.\d{0,1000})?|\.\d{1,1000})([eE][+-]?\d{1,5})?|[+-]?inf")
 # A bound that exceeds a claim relatively by less than this meets it. Only for that comparison: which side of a jump a
 # number lies on is never decided with a tolerance.
-TIE: Number = iv.mpf("1e-30")
+TIE = real("1e-30")
 
 
 def number(value: Any) -> Number:
@@ -53,7 +74,7 @@ def number(value: Any) -> Number:
     >>> 1 in number("0.1") * 10, 0.3 in number("0.3"), number(0.3).delta < 1e-49
     (True, False, True)
     """
-    if isinstance(value, iv.mpf):
+    if isinstance(value, Number):
         return value
     if isinstance(value, Fraction):
         return fraction_number(value)
@@ -62,18 +83,18 @@ def number(value: Any) -> Number:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise InputError(f"expected a number, got {value!r}")
     if isinstance(value, int):
-        return iv.mpf(value)
+        return real(value)
     text = repr(value) if isinstance(value, float) else value.strip()
     if not _DECIMAL.fullmatch(text):
         raise InputError(f"expected a number, got {text[:40]!r}")
-    enclosed = iv.mpf(text)
+    enclosed = real(text)
     return enclosed if enclosed.delta == 0 or len(text) > MOST_DIGITS or "inf" in text else _decimal(text)
 
 
 @lru_cache(maxsize=10_000)
 def _decimal(text: str) -> Number:
     small = abs(int(text.lower().partition("e")[2] or 0)) <= MOST_DIGITS
-    return fraction_number(Fraction(text)) if small else iv.mpf(text)
+    return fraction_number(Fraction(text)) if small else real(text)
 
 
 def exactly(value: float) -> Number:
@@ -82,7 +103,7 @@ def exactly(value: float) -> Number:
     >>> exactly(0.1) == number(0.1), exactly(0.5) == number(0.5)
     (False, True)
     """
-    return iv.mpf(value)
+    return real(float(value))
 
 
 def between(lower: Number, upper: Number) -> Number:
@@ -91,7 +112,7 @@ def between(lower: Number, upper: Number) -> Number:
     >>> between(ZERO, ONE).delta == 1
     True
     """
-    return iv.mpf([lower.a, upper.b])
+    return hull(lower, upper)
 
 
 def maximum(*values: Number) -> Number:
@@ -99,7 +120,7 @@ def maximum(*values: Number) -> Number:
     for value in values:  # one that is remembered stays so if it is certainly the largest
         if type(value) is Known and all(other is value or value.a >= other.b for other in values):
             return value
-    return iv.mpf([max(v.a for v in values), max(v.b for v in values)])
+    return hull(max(v.a for v in values), max(v.b for v in values))
 
 
 def minimum(*values: Number) -> Number:
@@ -107,7 +128,7 @@ def minimum(*values: Number) -> Number:
     for value in values:
         if type(value) is Known and all(other is value or value.b <= other.a for other in values):
             return value
-    return iv.mpf([min(v.a for v in values), min(v.b for v in values)])
+    return hull(min(v.a for v in values), min(v.b for v in values))
 
 
 def down(value: Number) -> float:
@@ -116,11 +137,11 @@ def down(value: Number) -> float:
     >>> down(number("0.1")) <= 0.1
     True
     """
-    exact = value._mpi_[0]
-    near = float(to_float(exact, rnd=round_nearest))
+    lower = value.a
+    near = nearest(lower)
     if math.isinf(near):
         return near if near < 0 or value == INFINITY else math.nextafter(near, 0)
-    return near if mpf_cmp(from_float(near), exact) <= 0 else math.nextafter(near, -math.inf)
+    return near if real(near) <= lower else math.nextafter(near, -math.inf)
 
 
 def up(value: Number) -> float:
@@ -146,7 +167,7 @@ def double_below(value: Number) -> float:
 
 def middle(value: Number) -> float:
     """Give a double near the number's middle, for display and for running mechanisms."""
-    return float(to_float(value.mid._mpi_[0], rnd=round_nearest))
+    return nearest(value.mid)
 
 
 def as_written(value: Number) -> str:
@@ -155,12 +176,12 @@ def as_written(value: Number) -> str:
     >>> as_written(number("1.00000000004")), as_written(number("1.00000000000000000004")), as_written(number("1e-6"))
     ('1.00000000004', '1.00000000000000000004', '1e-06')
     """
-    nearest = repr(middle(value)).removesuffix(".0")
-    for text in (nearest, *(str(to_str(value.mid._mpi_[0], count)) for count in range(17, 46))):
-        read = iv.mpf(text)
+    double = repr(middle(value)).removesuffix(".0")
+    for text in (double, *(decimal(value.mid, count) for count in range(17, 46))):
+        read = real(text)
         if read.a <= value.b and value.a <= read.b:
             return text
-    return nearest
+    return double
 
 
 def digits(value: Number) -> tuple[str, str]:
@@ -173,19 +194,18 @@ def digits(value: Number) -> tuple[str, str]:
         return "inf", "inf"
     if type(value) is Known and (text := written_out(value)):
         return text, text
-    return _outward(value._mpi_[0], -1), _outward(value._mpi_[1], 1)
+    return _outward(value.a, -1), _outward(value.b, 1)
 
 
-def _outward(end: Any, direction: int) -> str:
-    if end == INFINITY._mpi_[1]:
-        return "inf"
-    text: str = to_str(end, 45)
+def _outward(end: Number, direction: int) -> str:
+    if not end.is_finite:
+        return decimal(end, 1)
+    text = decimal(end, 45)
     while True:
-        read = iv.mpf(text)._mpi_[0 if direction > 0 else 1]
-        if direction * mpf_cmp(read, end) >= 0:
+        read = real(text)
+        if read.b <= end if direction < 0 else read.a >= end:
             return text
-        nudged = iv.mpf(text) * (1 + direction * (1 if text[0] != "-" else -1) * iv.mpf("1e-44"))
-        text = to_str(nudged._mpi_[0 if direction < 0 else 1], 45)
+        text = decimal(read + direction * abs(read) * real("1e-44"), 45)
 
 
 def log_without(chance: Number) -> Number:
@@ -194,9 +214,9 @@ def log_without(chance: Number) -> Number:
     >>> middle(log_without(number("1e-100")))
     -1e-100
     """
-    if not (chance.a >= 0 and chance.b < iv.mpf("1e-20")):
-        return iv.log(1 - chance)
-    return -chance * (1 + chance / 2 + iv.mpf([0, 1]) * chance**2)  # c + c²/2 + c³/3 + …, the rest at most c³
+    if not (chance.a >= 0 and chance.b < real("1e-20")):
+        return log(1 - chance)
+    return -chance * (1 + chance / 2 + real([0, 1]) * chance**2)  # c + c²/2 + c³/3 + …, the rest at most c³
 
 
 def missing(loss: Number) -> Number:
@@ -206,9 +226,9 @@ def missing(loss: Number) -> Number:
     1e-100
     """
     loss = maximum(ZERO, loss)
-    if loss.b > iv.mpf("1e-20"):
-        return 1 - iv.exp(-loss)
-    return loss * (1 - loss / 2 + iv.mpf([0, 1]) * loss**2)  # x − x²/2 + x³/6 − …
+    if loss.b > real("1e-20"):
+        return 1 - exp(-loss)
+    return loss * (1 - loss / 2 + real([0, 1]) * loss**2)  # x − x²/2 + x³/6 − …
 
 
 def log_add(first: Number, second: Number) -> Number:
@@ -218,4 +238,4 @@ def log_add(first: Number, second: Number) -> Number:
     0.693147180559945...
     """
     large, small = maximum(first, second), minimum(first, second)
-    return large + iv.log(1 + iv.exp(small - large))
+    return large + log(1 + exp(small - large))

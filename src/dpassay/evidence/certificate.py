@@ -16,7 +16,7 @@ from typing import Any
 
 from dpassay.core.files import write_whole
 from dpassay.core.guarantee import GDP, ApproxDP, PureDP
-from dpassay.core.numbers import INFINITY, ONE, TIE, Number, exactly, iv, minimum, number
+from dpassay.core.numbers import INFINITY, ONE, TIE, Number, exactly, minimum, number, real
 from dpassay.errors import CertificateError, InputError
 from dpassay.evidence.lower_evidence import enclosed, lower_evidence, pair_data, places, point
 from dpassay.evidence.other_evidence import guarantee_data, other_lower_evidence, other_upper_evidence
@@ -217,9 +217,9 @@ class _Writer:
             yield self._needed(self.upper(epsilon, delta, ("0",)))
         if verdict.delta is None:
             lower, upper = (found.a, found.b) if found is not None else (verdict.epsilon.lower, verdict.epsilon.upper)
-            decided = self.lower("epsilon", iv.mpf(lower), delta, verdict.refuted)
+            decided = self.lower("epsilon", real(lower), delta, verdict.refuted)
             yield from [self._needed(decided)] if verdict.refuted else decided
-            yield from self.upper(iv.mpf(upper), delta)
+            yield from self.upper(real(upper), delta)
         else:
             decided = self.lower("delta", epsilon, exactly(verdict.delta.lower), verdict.refuted)
             yield from [self._needed(decided)] if verdict.refuted else decided
@@ -265,7 +265,7 @@ class _Writer:
         found: list[Data] = []
         rest = upper_evidence(pipeline, profile, epsilon, delta, levels)
         for slack in weaker:
-            more = 1 + iv.mpf(slack)
+            more = 1 + real(slack)
             at = (epsilon * more, delta) if weaken == "epsilon" else (epsilon, minimum(ONE, delta * more))
             for evidence in _again(found, rest):
                 step = {**name, "epsilon": enclosed(at[0]), "delta": enclosed(at[1]), **evidence}
@@ -341,7 +341,7 @@ class _OtherWriter(_Writer):
         assert not isinstance(guarantee, PureDP | ApproxDP)
         evidence: list[Data] = []
         for slack in weaker:
-            at = value * (1 + iv.mpf(slack))
+            at = value * (1 + real(slack))
             if not evidence or isinstance(guarantee, GDP):  # whose points depend on the value
                 evidence = list(other_upper_evidence(pipeline, profile, guarantee, at))
             for found in evidence:
@@ -378,11 +378,11 @@ class _OtherWriter(_Writer):
 
 def _less(value: Number, claimed: Number | None, strongest_first: bool) -> list[Number]:
     """A lower bound and weaker ones; one that refutes a claim stays above it."""
-    weaker = [value * (1 - iv.mpf(slack)) if value.b < INFINITY else value for slack in ("1e-33", *_WEAKER[1:])]
+    weaker = [value * (1 - real(slack)) if value.b < INFINITY else value for slack in ("1e-33", *_WEAKER[1:])]
     if claimed is None:
         return weaker
     least = (claimed * (1 + 2 * TIE)).b
-    found = [less for less in (*weaker, iv.mpf((claimed * (1 + 3 * TIE)).b)) if less.a > least]
+    found = [less for less in (*weaker, real((claimed * (1 + 3 * TIE)).b)) if less.a > least]
     return found if strongest_first else found[::-1]
 
 
@@ -406,4 +406,4 @@ def _accepted(model: Model, step: Data, parts: int = 1) -> bool:
 
 def _widened(value: Number) -> Number:
     """A number with a margin for moving a pair inwards."""
-    return value if abs(value).b == INFINITY else value * iv.mpf([1 - iv.mpf("1e-28").b, 1 + iv.mpf("1e-28").b])
+    return value if abs(value).b == INFINITY else value * real([1 - real("1e-28").b, 1 + real("1e-28").b])

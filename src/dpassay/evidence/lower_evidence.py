@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exactly, iv, maximum, middle, minimum, number
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exactly, maximum, middle, minimum, number, real
 from dpassay.core.theorems import Theorem
 from dpassay.evidence.upper_evidence import LEVELS, Data, enclosed, grids, of_sampled_laplace, point
 from dpassay.exact.dataflow.post_processing import VisibleThresholds, kept_after
@@ -36,7 +36,7 @@ from dpassay.pipeline.stages.bounds.scaling import MinMaxScale
 from dpassay.pipeline.stages.bounds.squash import Squash
 from dpassay.pipeline.stages.noises.additive import Additive
 
-_INWARD = 1 - iv.mpf("1e-35")  # a pair this much nearer to the middle certainly lies in its region
+_INWARD = 1 - real("1e-35")  # a pair this much nearer to the middle certainly lies in its region
 _LARGE = 1_000  # an epsilon at which only outputs that reveal a value still count
 _FAR: Data = {"thresholds": [["inf", "inf"]]}
 __all__ = ["enclosed", "lower_evidence", "pair_data", "places", "point"]
@@ -150,7 +150,7 @@ def _certain(kept: VisibleThresholds, threshold: Number) -> list[str]:
         return point(threshold)  # near 0 an enclosure has no digits
     if not told.whole:
         return enclosed(threshold)
-    little = iv.mpf("1e-35") * (1 + abs(threshold))
+    little = real("1e-35") * (1 + abs(threshold))
     return point(threshold + little if threshold.b <= told.low.b else threshold - little)
 
 
@@ -242,12 +242,12 @@ def _before_rounding(pair: Pair) -> Pair:
     """
     blocks = []
     for block in pair.blocks:
-        gap, half, little = block.x - block.y, ONE / 2, iv.mpf("1e-20")
+        gap, half, little = block.x - block.y, ONE / 2, real("1e-20")
         if block.same:
             blocks.append(Block(ZERO, ZERO, block.count))
             continue
         more = ZERO if round(float(gap.mid)) % 2 == 0 else little
-        base = iv.mpf(2 * (int(float(block.y.mid)) // 2))  # shifted by an even number, ties stay as they are
+        base = real(2 * (int(float(block.y.mid)) // 2))  # shifted by an even number, ties stay as they are
         blocks.append(Block(base + gap - half + more, base + half - more, block.count))
     return Pair(tuple(blocks))
 
@@ -275,7 +275,7 @@ def _number_with_bits(
     string: str, stage: Binary, limits: tuple[Number, Number] | None, exactly_written: bool
 ) -> Number:
     """The number that a string of bits represents, or one between the limits that is truncated to it."""
-    sign, whole, unit = (-1) ** int(string[0]), int("0" + string[1:], 2), iv.mpf(2) ** stage.fraction
+    sign, whole, unit = real((-1) ** int(string[0])), int("0" + string[1:], 2), real(2) ** stage.fraction
     if exactly_written:
         return sign * whole / unit
     ends = sorted((sign * whole / unit, sign * (whole + 1) / unit), key=lambda end: end.mid)

@@ -7,7 +7,7 @@ from typing import Any
 from dpassay.core.functions.normal import gaussian_delta
 from dpassay.core.guarantee import GDP, ZCDP, MetricDP, RenyiDP
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exactly, iv, middle, number, up
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exactly, middle, number, real, up
 from dpassay.evidence.lower_evidence import lower_evidence, pair_data
 from dpassay.evidence.upper_evidence import LEVELS, Data, enclosed, point, upper_evidence
 from dpassay.exact.guarantees.gdp import largest_mu_shown, points_below
@@ -20,7 +20,7 @@ from dpassay.exact.profiles.profile import PrivacyProfile
 from dpassay.pipeline.pipeline import Pipeline
 
 _MOST_POINTS = 400  # as the verifier allows
-_NEAR_ONE = ONE + iv.mpf("1e-18")  # instead of the limit at order 1
+_NEAR_ONE = ONE + real("1e-18")  # instead of the limit at order 1
 # These theorems state what a pair loses at most; each is about some noises.
 _LARGEST_LOSS: tuple[Data, ...] = (
     *({"theorem": name} for name in ("laplace", "gaussian", "radial", "one-sided", "mixture", "exponential", "sphere")),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import INFINITY, Number, digits, exactly, iv, middle, number
+from dpassay.core.numbers import INFINITY, Number, digits, exactly, middle, number, real
 from dpassay.core.theorems import Theorem
 from dpassay.exact.dataflow.sampled_pairs import ReplacedBound, SampledBound
 from dpassay.exact.dataflow.sampling import BasicBound
@@ -75,7 +75,7 @@ def _of_bound(
         yield from _of_bound(bound.bound, before_dropout(epsilon, mu), delta, mu, levels)
     elif isinstance(bound, RenyiBound | RangeSteps | ZcdpBound):
         order = bound.best_order(epsilon) if delta.b > 0 else number(2)
-        yield {**theorem, "order": point(iv.mpf(order.mid))}
+        yield {**theorem, "order": point(real(order.mid))}
     elif isinstance(bound, SaddlepointBound | LevelBound):
         if delta.b > 0:
             yield {**theorem, "tilt": enclosed(exactly(bound.best_tilt(epsilon)))}
@@ -143,8 +143,8 @@ def grid_for(loss: PrivacyLoss, epsilon: Number, points: int, below: bool) -> Da
     cells = max(1, points // (2 * copies), min(points // 16, math.floor(points * widest.span / max(width, 1e-300))))
     exact = not isinstance(widest, AtomLoss | DiscreteGaussianLoss)
     largest = widest.largest if isinstance(widest, TruncatedLaplaceLoss) else widest.pure
-    span = iv.mpf(largest.mid) if exact else number(widest.span)
+    span = real(largest.mid) if exact else number(widest.span)
     if below:
-        span *= 1 - iv.mpf("1e-33")
+        span *= 1 - real("1e-33")
     tilt = number(float(np.round(coarse.tilt, 9)))
     return {"step": enclosed(span / min(cells, _MOST_CELLS - 1)), "tilt": enclosed(tilt)}

@@ -8,7 +8,7 @@ a theorem bounds all pairs at once. What comes after the noise is post-processin
 from dataclasses import replace
 
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import ONE, ZERO, Number, iv, minimum
+from dpassay.core.numbers import ONE, ZERO, Number, minimum, sqrt
 from dpassay.core.theorems import Theorem
 from dpassay.exact.dataflow.post_processing import kept_after, thresholds_told
 from dpassay.exact.dataflow.propagated_pairs import pushed_pairs
@@ -145,7 +145,7 @@ def _sum_of_noises(pipeline: Pipeline, noises: list[Noise], neighbours: Neighbou
 
     sigmas = [noise.sigma for noise in noises if isinstance(noise, Gaussian)]
     if len(sigmas) == len(noises):
-        joined = alone(Gaussian(iv.sqrt(sum((sigma**2 for sigma in sigmas), ZERO))))
+        joined = alone(Gaussian(sqrt(sum((sigma**2 for sigma in sigmas), ZERO))))
         return replace(joined, theorems=(*joined.theorems, Theorem.TWO_NOISES))
     each = [alone(noise) for noise in noises]
     # Clamps cut off the sum, about which no single noise gives information.

@@ -13,7 +13,7 @@ from typing import Any
 
 from dpassay.core.functions.normal import gaussian_sigma
 from dpassay.core.guarantee import EpsilonDelta, make_guarantee
-from dpassay.core.numbers import Number, double_above, double_below, iv, log_without
+from dpassay.core.numbers import Number, double_above, double_below, exp, log, log_without, real, sqrt
 from dpassay.errors import InputError
 from dpassay.pipeline.regions import check_dimension, check_positive
 
@@ -50,7 +50,7 @@ def gaussian(epsilon: Any, delta: Any, sensitivity: Any = 1) -> float:
 
 def classic_gaussian_sigma(guarantee: EpsilonDelta, sensitivity: Number) -> Number:
     """The classic formula, sqrt(2 ln(1.25/δ)) Δ/ε, which is proved for 0 < ε < 1 only."""
-    return iv.sqrt(2 * iv.log(iv.mpf("1.25") / guarantee.exact_delta)) * sensitivity / guarantee.exact_epsilon
+    return sqrt(2 * log(real("1.25") / guarantee.exact_delta)) * sensitivity / guarantee.exact_epsilon
 
 
 def flip(epsilon: Any, bits: int = 1, categories: int = 2) -> float:
@@ -70,7 +70,7 @@ def flip(epsilon: Any, bits: int = 1, categories: int = 2) -> float:
     if categories == 2:
         return 0.5
     likelier = (1 - printed) / (printed * (categories - 1))
-    if not iv.log(iv.mpf(likelier.numerator) / likelier.denominator).b <= guarantee.exact_epsilon.a:
+    if not log(real(likelier.numerator) / likelier.denominator).b <= guarantee.exact_epsilon.a:
         raise InputError(
             "epsilon is too small: the probability it needs does not fit into a double; give a larger epsilon"
         )
@@ -81,7 +81,7 @@ def flip_keep(epsilon: Number, categories: int = 2) -> Number:
     """e^ε / (e^ε + k − 1), as a certified number."""
     if categories < 2:
         raise InputError(f"randomized response needs at least 2 categories, got {categories}")
-    return 1 / (1 + (categories - 1) * iv.exp(-epsilon))
+    return 1 / (1 + (categories - 1) * exp(-epsilon))
 
 
 def _usable(scale: Number) -> float:

@@ -22,7 +22,7 @@ from dpassay.core.guarantee import (
 )
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, maximum, middle, minimum, number
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, exp, maximum, middle, minimum, number, real, sqrt
 from dpassay.core.theorems import Theorem
 from dpassay.errors import ExpressionError, InputError
 from dpassay.exact.analysis import analyse
@@ -61,7 +61,7 @@ def group(guarantee: EpsilonDelta, size: int) -> EpsilonDelta:
     (1.5, 5.3670030991...e-06)-DP
     """
     epsilon = guarantee.exact_epsilon
-    terms = iv.mpf(size) if epsilon == 0 else (iv.exp(epsilon * size) - 1) / (iv.exp(epsilon) - 1)
+    terms = real(size) if epsilon == 0 else (exp(epsilon * size) - 1) / (exp(epsilon) - 1)
     return _of_group(guarantee, size, terms)
 
 
@@ -71,7 +71,7 @@ def simple_group(guarantee: EpsilonDelta, size: int) -> EpsilonDelta:
     >>> print(simple_group(make_guarantee(0.5, 1e-6), 3))
     (1.5, 8.1548454853...e-06)-DP
     """
-    return _of_group(guarantee, size, size * iv.exp(guarantee.exact_epsilon * (size - 1)))
+    return _of_group(guarantee, size, size * exp(guarantee.exact_epsilon * (size - 1)))
 
 
 def _of_group(guarantee: EpsilonDelta, size: int, terms: Number) -> EpsilonDelta:
@@ -90,7 +90,7 @@ def dominating(guarantee: EpsilonDelta) -> PrivacyLoss:
     [1.99999..., 1.99999...]
     """
     epsilon, delta = guarantee.exact_epsilon, guarantee.exact_delta
-    keep = (1 - delta) / (1 + iv.exp(-epsilon))
+    keep = (1 - delta) / (1 + exp(-epsilon))
     atoms = ((epsilon, keep), (-epsilon, (1 - delta) - keep))
     if epsilon == 0:
         atoms = ((ZERO, 1 - delta),)  # type: ignore[assignment]
@@ -167,7 +167,7 @@ def mechanism_answer(pipeline: Pipeline, count: int = 1, neighbours: Neighbours 
             return Answer(bound.losses[0], count, bound.losses in attained, part, back=bound.losses[1])
     if profile.pure.b == INFINITY:
         return Answer(PrivacyLoss(((AtomLoss((), ONE), 1),)), count, profile.least_delta == 1, part)
-    return Answer(dominating(PureDP(iv.mpf(profile.pure.b))), count, exact=False, part=part)
+    return Answer(dominating(PureDP(real(profile.pure.b))), count, exact=False, part=part)
 
 
 def exact_epsilon(answers: Sequence[Answer], delta: Number) -> Number:
@@ -266,7 +266,7 @@ def _of_guarantee(guarantee: Guarantee) -> Answer:
         return Answer(PrivacyLoss(((GaussianLoss(guarantee.exact_mu), 1),)))
     if isinstance(guarantee, ZCDP | RenyiDP):
         order = guarantee.exact_order if isinstance(guarantee, RenyiDP) else ONE
-        shift = iv.sqrt(2 * guarantee.value / order)
+        shift = sqrt(2 * guarantee.value / order)
         return Answer(PrivacyLoss(((GaussianLoss(shift), 1),)), exact=False, stated=guarantee)
     raise InputError(f"{guarantee} depends on distances, so it cannot be composed: compose the mechanism itself")
 

@@ -4,7 +4,7 @@ import math
 
 from dpassay.core.guarantee import ApproxDP, Guarantee, MetricDP, PureDP
 from dpassay.core.interval import outward
-from dpassay.core.numbers import INFINITY, ZERO, Number, as_written, down, iv, maximum, middle, up
+from dpassay.core.numbers import INFINITY, ZERO, Number, as_written, down, maximum, middle, real, up
 from dpassay.core.theorems import Theorem
 from dpassay.exact.dataflow.sampling import Steps
 from dpassay.exact.profiles.profile import PrivacyProfile
@@ -159,7 +159,7 @@ def _shown(profile: PrivacyProfile, q: float) -> Number:
 def _far(region: Region, profile: PrivacyProfile, q: float, words: str) -> str:
     """That two values can be as far apart as the region is wide; or how far they certainly can be, and at most."""
     shown, most = _shown(profile, q), region.diameter(q)
-    if shown.a >= most.b * (1 - iv.mpf("1e-6")):
+    if shown.a >= most.b * (1 - real("1e-6")):
         return "can " + words.format(f"{middle(most):.6g}")
     limit = f"at most {outward(up(most), 1, 6)}"
     if shown.a > 0:
@@ -194,7 +194,7 @@ def _in_steps(noise: Staircase, who: str, profile: PrivacyProfile) -> str:
     assert profile.region is not None
     shown, most = _shown(profile, 1), profile.region.diameter(1)
     far = f"can be {as_written(most)} apart in l1"
-    if not shown.a >= most.b * (1 - iv.mpf("1e-40")):
+    if not shown.a >= most.b * (1 - real("1e-40")):
         far = _far(profile.region, profile, 1, "be {} apart in l1")
     step = f"every {as_written(noise.sensitivity)}, or part of it, that a coordinate moves"
     return f"Staircase noise loses {as_written(noise.epsilon)} for {step}, and {who} {far}"

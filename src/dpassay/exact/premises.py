@@ -7,12 +7,9 @@ theorem has in `core/theorems.py`. A bound without its premises is a fault of dp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
-
-from mpmath.libmp import round_ceiling, to_int
 
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, Number, iv
+from dpassay.core.numbers import INFINITY, Number, ceiling, real
 from dpassay.core.theorems import Premise, Theorem
 from dpassay.errors import DpassayError
 from dpassay.exact.dataflow.data_sets import DataSets
@@ -183,7 +180,7 @@ class Setting:
         if not isinstance(noise, Staircase):
             return len(self.noises) > 1  # then the profile does not say which noise the pair belongs to
         gaps = [(abs(b.gap) / noise.sensitivity, b.count) for b in candidate.pair.blocks if not b.same]
-        steps = sum(_ceiling(gap._mpi_[0]) * count for gap, count in gaps) * Steps.of(self.pipeline).count
+        steps = sum(ceiling(gap.a) * count for gap, count in gaps) * Steps.of(self.pipeline).count
         return bool(_inner(candidate.bound).pure.a <= (noise.epsilon * steps).b)
 
     def own_values(self) -> bool:
@@ -207,23 +204,18 @@ class Setting:
         return False
 
 
-def _ceiling(end: Any) -> int:
-    """An end of an enclosure, rounded up without any tolerance."""
-    return int(to_int(end, round_ceiling))
-
-
 def _discrete(stage: Stage) -> bool:
     return isinstance(stage, Additive) and isinstance(stage.noise, DiscreteNoise)
 
 
 def _at_most(first: Number, second: Number) -> bool:
     """Whether the first is no larger than the second, up to the rounding of 50 digits."""
-    return bool((first - second).a <= iv.mpf("1e-40") * (1 + abs(first).b))
+    return bool((first - second).a <= real("1e-40") * (1 + abs(first).b))
 
 
 def _alike(first: Number, second: Number) -> bool:
     """Whether two enclosures may be the same number."""
-    return bool((first - second).a <= 0 <= (first - second).b) or abs(first - second).b < iv.mpf("1e-40")
+    return bool((first - second).a <= 0 <= (first - second).b) or abs(first - second).b < real("1e-40")
 
 
 def require_premises(pipeline: Pipeline, neighbours: Neighbours, profile: PrivacyProfile) -> PrivacyProfile:
@@ -261,7 +253,7 @@ def _takes_the_larger_side(bound: ProfileBound, profile: PrivacyProfile) -> bool
     if not isinstance(noise, Staircase) or region is None:
         return False
     farthest = region.diameter(float("inf")) / noise.sensitivity
-    return bool(_inner(bound).pure.b >= (noise.epsilon * _ceiling(farthest._mpi_[1])).a)
+    return bool(_inner(bound).pure.b >= (noise.epsilon * ceiling(farthest)).a)
 
 
 def _inner(bound: ProfileBound) -> ProfileBound:

@@ -14,7 +14,7 @@ from dpassay.core.functions.normal import gaussian_sigma
 from dpassay.core.functions.roots import falling_root
 from dpassay.core.guarantee import ApproxDP, EpsilonDelta, Guarantee, PureDP, make_guarantee
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, TIE, Number, double_above, double_below, iv, middle, number, up
+from dpassay.core.numbers import INFINITY, TIE, Number, double_above, double_below, log, middle, number, real, up
 from dpassay.errors import InputError
 from dpassay.exact import calibrate
 from dpassay.exact.analysis import analyse, dropped_share, region_at
@@ -44,7 +44,7 @@ from dpassay.values import dataclass
 
 T = TypeVar("T")
 USUAL_DELTA = "1e-6"
-LESS, MORE = iv.mpf("0.999"), iv.mpf("1.001")
+LESS, MORE = real("0.999"), real("1.001")
 
 
 @dataclass(frozen=True)
@@ -275,8 +275,8 @@ def _radial(task: _Task) -> Iterable[_Proposal]:
     norms = ["l2", "linf"]
     if isinstance(task.stage, Radial) and task.stage.norm in NORMS:
         norms = [task.stage.norm]
-    stages = [Radial(norm, 1) for norm in norms]
-    needed = [iv.mpf(region.diameter(stage.q).b) / inner.exact_epsilon for stage in stages]
+    stages = [Radial(norm, number(1)) for norm in norms]
+    needed = [real(region.diameter(stage.q).b) / inner.exact_epsilon for stage in stages]
     stages = [Radial(each.norm, number(double_above(scale))) for each, scale in zip(stages, needed, strict=True)]
     noise = min(stages, key=lambda stage: stage.deviation(region.dim))
     what = f"radial noise in {noise.norm}"
@@ -290,7 +290,7 @@ def _gaussian(task: _Task) -> _Proposal:
     if isinstance(guarantee, PureDP):
         advice = f"Gaussian noise, if delta = {USUAL_DELTA} is acceptable."
         guarantee = ApproxDP(guarantee.exact_epsilon, USUAL_DELTA)
-    sigma = number(double_above(gaussian_sigma(task.inner(guarantee), iv.mpf(task.outputs.region.diameter(2).b))))
+    sigma = number(double_above(gaussian_sigma(task.inner(guarantee), real(task.outputs.region.diameter(2).b))))
     repair = Repair(advice, task.with_noise(Additive(Gaussian(sigma))), guarantee, middle(sigma))
     sharp = task.outputs.exact and not isinstance(task.guarantee, PureDP)
     weaker = task.with_noise(Additive(Gaussian(sigma * LESS))) if sharp else None
@@ -299,7 +299,7 @@ def _gaussian(task: _Task) -> _Proposal:
 
 def _laplace_scale(region: Region, guarantee: EpsilonDelta) -> Number:
     """The smallest Laplace scale that the available theorems prove for a region."""
-    distance = iv.mpf(region.diameter(1).b)
+    distance = real(region.diameter(1).b)
     if guarantee.exact_delta == 0:
         return number(double_above(distance / guarantee.exact_epsilon))
 
@@ -311,10 +311,10 @@ def _laplace_scale(region: Region, guarantee: EpsilonDelta) -> Number:
             for bound in uppers
             if not isinstance(bound, LevelBound)  # a table at each scale takes too long
         )
-        return math.log(max(min(deltas), 1e-300)) - middle(iv.log(guarantee.exact_delta))
+        return math.log(max(min(deltas), 1e-300)) - middle(log(guarantee.exact_delta))
 
     # A single coordinate needs this much; all of them together never need more than at δ = 0.
-    one = middle(calibrate.laplace_scale(guarantee, iv.mpf(region.diameter(float("inf")).a)))
+    one = middle(calibrate.laplace_scale(guarantee, real(region.diameter(float("inf")).a)))
     low, high = math.log(one) - 1e-6, math.log(middle(calibrate.laplace_scale(guarantee, distance))) + 1e-6
     if excess(low) <= 0:
         return number(math.exp(low))
@@ -363,9 +363,7 @@ def _discrete(task: _Task) -> Iterable[_Proposal]:
     inner = task.inner()
     loss = inner.exact_epsilon / differing
     if inner.exact_delta != 0:
-        loss = _largest(
-            lambda each: task.proves(flip(each)), loss, iv.mpf(max(loss.b, inner.exact_delta.b / differing))
-        )
+        loss = _largest(lambda each: task.proves(flip(each)), loss, real(max(loss.b, inner.exact_delta.b / differing)))
     kind = "symmetric flipping" if isinstance(stage, BitNoise) else "flipping"
     repair = Repair(f"Enough {kind}; less may do.", task.with_noise(flip(loss)), task.guarantee)
     digits = "" if inner.exact_delta == 0 else ", to three digits"
@@ -375,10 +373,10 @@ def _discrete(task: _Task) -> Iterable[_Proposal]:
 
 def _choose(task: _Task) -> Iterable[_Proposal]:
     """The exponential mechanism with the largest rate that is proved."""
-    inner, distance = task.inner(), 2 * iv.mpf(task.outputs.region.diameter(float("inf")).b)
+    inner, distance = task.inner(), 2 * real(task.outputs.region.diameter(float("inf")).b)
     stage, steps = task.stage, Steps.of(task.pipeline).count
     assert isinstance(stage, Choice)
-    smallest = iv.mpf(max(inner.exact_epsilon.a, inner.exact_delta.a)) / distance / steps
+    smallest = real(max(inner.exact_epsilon.a, inner.exact_delta.a)) / distance / steps
     rate = number(double_below(_largest(lambda each: task.proves(stage.at_rate(_below(each))), smallest, smallest)))
     enough, less = "A rate that is small enough; a larger one may do.", "The largest rate"
     if isinstance(stage, Softmax):
@@ -393,7 +391,7 @@ def _choose(task: _Task) -> Iterable[_Proposal]:
 def _directions(task: _Task, stage: Direction) -> Iterable[_Proposal]:
     """The same noise with the largest concentration that is proved."""
     inner, unit = task.inner(), stage.largest_loss / stage.kappa
-    kappa = iv.mpf(max(inner.exact_epsilon.a, inner.exact_delta.a)) / unit
+    kappa = real(max(inner.exact_epsilon.a, inner.exact_delta.a)) / unit
     if inner.exact_delta != 0:
         kappa = _largest(lambda each: task.proves(replace(stage, kappa=_below(each))), kappa, kappa)
     repair = Repair(
@@ -428,8 +426,8 @@ def _largest(proved: Callable[[Number], bool], start: Number, step: Number) -> N
             break
         low, high = high, high + 2 * (high - low)
     for _ in range(200):
-        if (high - low).b <= (low * iv.mpf("1e-4")).a:
+        if (high - low).b <= (low * real("1e-4")).a:
             break
-        centre = iv.mpf((low + high).mid) / 2
+        centre = real((low + high).mid) / 2
         low, high = (centre, high) if proved(centre) else (low, centre)
     return low

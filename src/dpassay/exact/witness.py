@@ -7,7 +7,22 @@ from dataclasses import replace
 
 from dpassay.core.functions.normal import normal_tail
 from dpassay.core.guarantee import EpsilonDelta
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, down, iv, log_add, maximum, minimum, number, up
+from dpassay.core.numbers import (
+    INFINITY,
+    ONE,
+    ZERO,
+    Number,
+    between,
+    down,
+    exp,
+    log,
+    log_add,
+    maximum,
+    minimum,
+    number,
+    real,
+    up,
+)
 from dpassay.core.theorems import Theorem
 from dpassay.exact.dataflow.data_sets import DataSets
 from dpassay.exact.dataflow.post_processing import thresholds_told
@@ -67,24 +82,24 @@ class Witness:
 
     def excess(self, epsilon: Number) -> Number:
         """P − e^ε Q, which is at most δ under (ε, δ)-DP."""
-        p = iv.exp(self.log_p)
-        return p if self.log_q == -INFINITY else p - iv.exp(self.log_q + epsilon)
+        p = exp(self.log_p)
+        return p if self.log_q == -INFINITY else p - exp(self.log_q + epsilon)
 
     def behind_dropout(self, mu: Number) -> Witness:
         """The same if the word is dropped with probability mu, which gives the second value."""
         if mu == 0 or not self.event:
             return self
-        log_p = iv.log(1 - mu) + self.log_p
+        log_p = log(1 - mu) + self.log_p
         if not self.log_q == -INFINITY:
-            log_p = log_add(log_p, iv.log(mu) + self.log_q)
+            log_p = log_add(log_p, log(mu) + self.log_q)
         return Witness(self.pair, self.event, log_p, self.log_q, mu)
 
 
-def _chance(log: Number) -> str:
+def _chance(log_p: Number) -> str:
     """A probability from its logarithm."""
-    if log.b == -INFINITY.b:
+    if log_p.b == -INFINITY.b:
         return "0"
-    value = (down(log) + up(log)) / 2
+    value = (down(log_p) + up(log_p)) / 2
     if value > -600:
         return f"{math.exp(value):.6g}"
     return f"10^{value / math.log(10):.6g}"
@@ -122,7 +137,7 @@ def _of_all_steps(candidate: Candidate, epsilon: Number, delta: Number) -> Witne
     found = replace(_loss_above(larger, pair, epsilon), data_sets=sets)
     if isinstance(component := larger.components[0][0], SampledLoss):
         event, p, q = SampledPower(component, larger.components[0][1]).event(epsilon)
-        found = Witness(pair, event, iv.log(p), iv.log(q)) if event else Witness(pair)
+        found = Witness(pair, event, log(p), log(q)) if event else Witness(pair)
         found = replace(found, data_sets=sets)
     return found if found.event and found.excess(epsilon).a > delta.b else Witness(pair, data_sets=sets)
 
@@ -170,7 +185,7 @@ def _additive(stage: Additive, candidate: Candidate, epsilon: Number, delta: Num
     if isinstance(noise, Laplace) and delta == 0:
         # docs/proofs/laplace.md: each differing coordinate is at or beyond the first value, away from the second.
         count = sum(block.count for block in pair.blocks if not block.same)
-        log_p = -count * iv.log(iv.mpf(2))
+        log_p = -count * log(real(2))
         event = "every differing coordinate lies at or beyond the first value, on the side away from the second"
         return Witness(pair, event, log_p, log_p - pair.distance(1) / noise.scale)
     if isinstance(noise, DiscreteNoise):
@@ -180,8 +195,8 @@ def _additive(stage: Additive, candidate: Candidate, epsilon: Number, delta: Num
         # At δ = 0 any claim fails far enough out.
         threshold = before_dropout(epsilon, mu) + (1 if delta == 0 else 0)
         event = "the log-likelihood ratio of the first value to the second exceeds the claimed epsilon"
-        ends = (threshold / mean - mean / 2, threshold / mean + mean / 2)
-        return Witness(pair, event, *(_log_normal_tail(z) for z in ends))
+        near, far = threshold / mean - mean / 2, threshold / mean + mean / 2
+        return Witness(pair, event, _log_normal_tail(near), _log_normal_tail(far))
     if isinstance(noise, Laplace):
         return _loss_above(bound.losses[0], pair, before_dropout(epsilon, mu))
     if isinstance(noise, Mixture) and noise.one_sided:
@@ -189,12 +204,12 @@ def _additive(stage: Additive, candidate: Candidate, epsilon: Number, delta: Num
         if larger.infinite.a <= 0:
             return Witness(pair)
         ordered = pair if larger is bound.losses[0] else _swapped(pair)
-        return Witness(ordered, "an output that the second value cannot give", iv.log(larger.infinite), -INFINITY)
+        return Witness(ordered, "an output that the second value cannot give", log(larger.infinite), -INFINITY)
     if isinstance(noise, OneSided):
         lower = pair if sum(float(b.gap.mid) * b.count for b in pair.blocks) > 0 else _swapped(pair)
         rise = sum((maximum(ZERO, b.gap) * b.count for b in lower.blocks), ZERO)
         event = "some coordinate lies below the second value, which the second value cannot give"
-        return Witness(lower, event, iv.log(1 - iv.exp(-rise / noise.scale)), -INFINITY)
+        return Witness(lower, event, log(1 - exp(-rise / noise.scale)), -INFINITY)
     return Witness(pair)
 
 
@@ -205,20 +220,20 @@ def _discrete(noise: DiscreteNoise, pair: Pair, bound: PairBound, delta: Number)
     if not isinstance(noise, DiscreteLaplace) or delta.b > 0:
         return Witness(pair)
     count = sum(block.count for block in pair.blocks if not block.same)
-    log_p = -count * iv.log(1 + iv.exp(-1 / noise.scale))
+    log_p = -count * log(1 + exp(-1 / noise.scale))
     event = "every differing coordinate lies at or beyond the first value, on the side away from the second"
     return Witness(pair, event, log_p, log_p - pair.distance(1) / noise.scale)
 
 
 def _loss_above(loss: PrivacyLoss, pair: Pair, epsilon: Number) -> Witness:
     """The event that the loss exceeds ε: P is its tail, and P − e^ε Q is δ(ε)."""
-    tail = loss.tail(iv.mpf(epsilon.mid))
+    tail = loss.tail(real(epsilon.mid))
     p = between(number(tail.lower), number(tail.upper))
-    q = minimum(ONE, maximum(ZERO, (p - loss.delta_number(epsilon)) * iv.exp(-epsilon)))
+    q = minimum(ONE, maximum(ZERO, (p - loss.delta_number(epsilon)) * exp(-epsilon)))
     if p.a <= 0 or q.a <= 0:
         return Witness(pair)
     event = "the log-likelihood ratio of the first value to the second exceeds the claimed epsilon"
-    return Witness(pair, event, iv.log(p), iv.log(q))
+    return Witness(pair, event, log(p), log(q))
 
 
 def _far_apart(stage: Additive, pair: Pair, epsilon: Number, delta: Number) -> Witness:
@@ -226,22 +241,22 @@ def _far_apart(stage: Additive, pair: Pair, epsilon: Number, delta: Number) -> W
     noise = stage.noise
     scale = noise.scale if hasattr(noise, "scale") else getattr(noise, "sigma", ONE)
     # P > 1 − (1 − δ)/4 and e^ε Q < (1 − δ)/4: their difference is above δ.
-    size = scale * (epsilon + 2 + iv.log(4 / (1 - delta))) + 1  # and 1 more, in case they are rounded
+    size = scale * (epsilon + 2 + log(4 / (1 - delta))) + 1  # and 1 more, in case they are rounded
     first = pair.blocks[0]
     far = Pair((Block(size, -size, first.count), *pair.blocks[1:]))
     event = "the first coordinate is above 0"
     if isinstance(noise, Laplace):
-        tail = iv.exp(-size / noise.scale) / 2
-        return Witness(far, event, iv.log(1 - tail), iv.log(tail))
+        tail = exp(-size / noise.scale) / 2
+        return Witness(far, event, log(1 - tail), log(tail))
     if isinstance(noise, Gaussian):
         log_tail = _log_normal_tail(size / noise.sigma)
-        return Witness(far, event, iv.log(1 - iv.exp(log_tail)), log_tail)
+        return Witness(far, event, log(1 - exp(log_tail)), log_tail)
     return Witness(far)
 
 
 def _log_normal_tail(z: Number) -> Number:
     """ln P(N(0,1) > z)."""
-    return iv.log(normal_tail(z)) if z.mid > 0 else iv.log(1 - normal_tail(-z))
+    return log(normal_tail(z)) if z.mid > 0 else log(1 - normal_tail(-z))
 
 
 def _bits(stage: object, candidate: Candidate) -> Witness:
@@ -269,7 +284,7 @@ def _bits(stage: object, candidate: Candidate) -> Witness:
 
 
 def _logs(p: Number, q: Number) -> tuple[Number, Number]:
-    return (iv.log(p) if p.a > 0 else -INFINITY, iv.log(q) if q.a > 0 else -INFINITY)
+    return (log(p) if p.a > 0 else -INFINITY, log(q) if q.a > 0 else -INFINITY)
 
 
 def _gap(logs: tuple[Number, Number]) -> float:
@@ -289,7 +304,7 @@ def _choose(stage: Choice, candidate: Candidate) -> Witness:
             return Witness(candidate.pair)
         ordered = candidate.pair if larger is bound.losses[0] else _swapped(candidate.pair)
         event = "an output is chosen that is not among the second value's top k"
-        return Witness(ordered, event, iv.log(minimum(ONE, larger.infinite)), -INFINITY)
+        return Witness(ordered, event, log(minimum(ONE, larger.infinite)), -INFINITY)
     component, _ = bound.losses[0].components[0]
     loss, chance = component.atoms[0]  # type: ignore[attr-defined]
     count = candidate.pair.blocks[0].count
@@ -298,4 +313,4 @@ def _choose(stage: Choice, candidate: Candidate) -> Witness:
         if count == 1
         else f"one of the {count} outputs with the first one's scores is chosen"
     )
-    return Witness(candidate.pair, event, iv.log(chance), iv.log(chance) - loss)
+    return Witness(candidate.pair, event, log(chance), log(chance) - loss)

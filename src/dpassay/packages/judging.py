@@ -18,7 +18,7 @@ from dpassay.audit.remote.programs import Program
 from dpassay.audit.runner import audit
 from dpassay.core.files import write_whole
 from dpassay.core.guarantee import ZCDP, RenyiDP
-from dpassay.core.numbers import double_below, down, iv, number
+from dpassay.core.numbers import double_below, down, log, number
 from dpassay.core.records import read_json
 from dpassay.errors import InputError, MechanismError
 from dpassay.packages.environment import Environment
@@ -144,7 +144,7 @@ def _by_chances(record: Record, chances: list[Any]) -> PackageVerdict:
     reason = f"{record.event}: its probabilities are {shown}"
     if not above.a > 0:
         return PackageVerdict("open", 0.0, math.inf, ["event"], reason)
-    lower = math.inf if seldom == 0 else down(iv.log(above / seldom))
+    lower = math.inf if seldom == 0 else down(log(above / seldom))
     if not formulas and math.isfinite(lower):
         lower = double_below(number(lower) - number(2 * ROUNDING))
     claimed = evaluate(str(record.epsilon), {})

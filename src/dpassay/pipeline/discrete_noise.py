@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import Number, iv, middle
+from dpassay.core.numbers import Number, middle, number, real
 from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Noise
 from dpassay.pipeline.pair import Array, check_positive
@@ -70,7 +70,7 @@ class DiscreteLaplace(DiscreteNoise):
 
 def _check_sigma(value: Any) -> Number:
     sigma = check_positive(value, "discrete_gaussian: sigma")
-    if sigma.b > _WIDEST or sigma.a < iv.mpf("0.01"):
+    if sigma.b > _WIDEST or sigma.a < real("0.01"):
         given = f"got {middle(sigma):g}; for more noise gaussian(sigma) is nearly the same"
         raise InputError(f"discrete_gaussian: sigma must lie between 0.01 and {_WIDEST:,}, {given}")
     return sigma
@@ -105,7 +105,7 @@ class DiscreteGaussian(DiscreteNoise):
         scale = math.floor(s) + 1
         wanted, found = math.prod(shape), np.zeros(0)
         while len(found) < wanted:
-            tried = DiscreteLaplace(scale).draw((2 * (wanted - len(found)) + 16,), rng)
+            tried = DiscreteLaplace(number(scale)).draw((2 * (wanted - len(found)) + 16,), rng)
             kept = rng.random(len(tried)) < np.exp(-0.5 * ((np.abs(tried) - s * s / scale) / s) ** 2)
             found = np.concatenate([found, tried[kept]])
         return found[:wanted].reshape(shape)

@@ -155,7 +155,7 @@ class Mixture(Noise):
 
     def __post_init__(self) -> None:
         weights = [number(self.atom_weight), *(number(w) for w, _ in self.parts), number(self.lost)]
-        if any(w.a < 0 for w in weights) or 1 not in sum(weights):
+        if any(w.a < 0 for w in weights) or 1 not in sum(weights, ZERO):
             raise InputError(f"weights must be 0 or more and sum to 1, got {[middle(w) for w in weights]}")
         if any(isinstance(noise, Mixture) for _, noise in self.parts):
             raise InputError("a mixture's parts may not be mixtures; list all parts side by side")

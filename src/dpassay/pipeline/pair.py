@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from mpmath.libmp import to_str
 from numpy.typing import NDArray
 
-from dpassay.core.numbers import INFINITY, ZERO, Number, iv, maximum, middle, number
+from dpassay.core.enclosure import decimal
+from dpassay.core.numbers import INFINITY, ZERO, Number, maximum, middle, number, real
 from dpassay.errors import InputError
 from dpassay.values import dataclass
 
@@ -138,6 +138,6 @@ def check_positive(value: Any, what: str) -> Number:
     enclosed = number(value)
     if enclosed.a <= 0 or enclosed.b == INFINITY:
         raise InputError(f"{what} must be positive and finite, got {middle(enclosed):g}")
-    if enclosed.b < iv.mpf("1e-300").a or enclosed.a > iv.mpf("1e300").b:
-        raise InputError(f"{what} must lie between 1e-300 and 1e300, got {to_str(enclosed.mid._mpi_[0], 6)}")
+    if enclosed.b < real("1e-300").a or enclosed.a > real("1e300").b:
+        raise InputError(f"{what} must lie between 1e-300 and 1e300, got {decimal(enclosed.mid, 6)}")
     return enclosed

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from dpassay.core.functions.normal import gaussian_sigma
 from dpassay.core.guarantee import make_guarantee
 from dpassay.core.known import quotient, remembered, square_root
-from dpassay.core.numbers import INFINITY, Number, iv, middle, number
+from dpassay.core.numbers import INFINITY, PI, Number, exp, log, middle, number
 from dpassay.errors import ExpressionError, InputError, did_you_mean
 from dpassay.pipeline.pipeline import MAX_STAGES, Pipeline
 from dpassay.pipeline.regions import Counted, Everything, Repeated, Rounded, Squashed, check_dimension, check_positive
@@ -63,7 +63,7 @@ def _divide(first: Number, second: Number) -> Number:
 
 def _power(base: Number, exponent: Number) -> Number:
     size = abs(base).b if 0 in base else abs(base)
-    if not abs(exponent).b <= MAX_WHOLE or (size != 0 and not abs(exponent * iv.log(size)).b <= MAX_LOG):
+    if not abs(exponent).b <= MAX_WHOLE or (size != 0 and not abs(exponent * log(size)).b <= MAX_LOG):
         raise InputError(f"too large: the result's natural logarithm may be at most {MAX_LOG} in size")
     if base.a < 0 and (exponent.delta != 0 or whole_number(exponent) is None):
         raise InputError("a base that may be negative needs a whole exponent")
@@ -94,8 +94,8 @@ def apply(name: str, *values: Number) -> Number:
     return remembered(FUNCTIONS[name](value), name, value)
 
 
-FUNCTIONS: dict[str, Any] = {"exp": iv.exp, "ln": iv.log, "sqrt": square_root, "least_sigma": gaussian_sigma}
-_PI = remembered(+iv.pi, "pi")
+FUNCTIONS: dict[str, Any] = {"exp": exp, "ln": log, "sqrt": square_root, "least_sigma": gaussian_sigma}
+_PI = remembered(+PI, "pi")
 OPERATIONS: dict[str, Any] = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": _divide, "^": _power}
 _ALIASES = {"normalize": "normalise"}
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -253,7 +253,8 @@ class _Parser:
 
     def operate(self, symbol: _Token, first: Number, second: Number) -> Number:
         with _pointing(self.text, symbol.position):
-            return OPERATIONS[symbol.text](first, second)
+            found: Number = OPERATIONS[symbol.text](first, second)
+        return found
 
     def expression(self, symbols: str = "+-") -> Number:  # a sum of products, or one product
         value = self.expression("*/") if symbols == "+-" else self.factor()
@@ -269,9 +270,11 @@ class _Parser:
             while symbol := self.take("+", "-"):
                 sign *= -1 if symbol.text == "-" else 1
             powers.append((sign, self.atom(), self.take("^")))
-        value = None
+        sign, value, _ = powers.pop()
+        value = sign * value
         for sign, base, symbol in reversed(powers):
-            value = sign * (self.operate(symbol, base, value) if symbol else base)
+            assert symbol
+            value = sign * self.operate(symbol, base, value)
         return value
 
     def atom(self) -> Number:

@@ -13,7 +13,7 @@ import numpy as np
 from dpassay.audit.testing.inference import proportion_interval
 from dpassay.compute.devices import has_numba
 from dpassay.compute.kernels.philox import key
-from dpassay.core.numbers import middle
+from dpassay.core.numbers import ONE, middle
 from dpassay.pipeline.regions import Ball
 from dpassay.reproduce.result import (
     COLOURS,
@@ -187,7 +187,7 @@ def _draw_violations(figure: Any, rows: list[dict[str, Any]]) -> None:
 def sensitivity(options: ReproductionOptions) -> FigureResult:
     """Sections 4 and 5 of the same paper: the ball, the diamond, the worst pair, and growth with the dimension."""
     dims = [2**k for k in range(11)]
-    rows = [{"dim": n, "claimed": 2.0, "true": middle(Ball(2, 1, n).diameter(1))} for n in dims]
+    rows = [{"dim": n, "claimed": 2.0, "true": middle(Ball(2, ONE, n).diameter(1))} for n in dims]
     worst, theirs = rows[1]["true"], 4 * THEIRS
     return FigureResult(
         rows=rows,

@@ -72,7 +72,7 @@ def _search_space() -> str:
 
 
 def _counterexample() -> str:
-    loss = PrivacyLoss.of_shifts(Laplace(2), [(number(2 * number(2) / 3), 2)])
+    loss = PrivacyLoss.of_shifts(Laplace(number(2)), [(number(2 * number(2) / 3), 2)])
     return f"distance {4 * THEIRS:.6g} C, loss {shown(loss.max_divergence())} ε"
 
 
@@ -83,7 +83,7 @@ def _violations() -> str:
 
 
 def _divergence() -> str:
-    loss = PrivacyLoss.of_shifts(Laplace(1), [(number(1), 1)])
+    loss = PrivacyLoss.of_shifts(Laplace(number(1)), [(number(1), 1)])
     return f"mean {shown(loss.mean())}, largest {shown(loss.max_divergence())}"
 
 
@@ -135,7 +135,7 @@ EMNLP = (
         "the true sensitivity, n = 32",
         "adept-sensitivity",
         "2C√n",
-        lambda: f"{middle(Ball(2, 1, 32).diameter(1)):.6g} C",
+        lambda: f"{middle(Ball(2, number(1), 32).diameter(1)):.6g} C",
     ),
     Entry(
         "§5",

@@ -9,7 +9,7 @@ from dpassay.claims.judge import quick_check
 from dpassay.claims.registry import REGISTRY
 from dpassay.core.functions.normal import gaussian_sigma
 from dpassay.core.guarantee import make_guarantee
-from dpassay.core.numbers import middle, number
+from dpassay.core.numbers import ONE, middle, number
 from dpassay.exact.calibrate import classic_gaussian_sigma
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.pipeline.distributions import Gaussian, Laplace
@@ -58,8 +58,8 @@ def likelihood_ratio(options: ReproductionOptions) -> FigureResult:
 
 def loss_variable(options: ReproductionOptions) -> FigureResult:
     """The privacy loss as a random variable: atoms and density; its tail and the exact δ."""
-    loss = PrivacyLoss.of_shifts(Laplace(1), [(number(1), 1)])
-    gaussian = PrivacyLoss.of_shifts(Gaussian(1), [(number(1), 1)])
+    loss = PrivacyLoss.of_shifts(Laplace(ONE), [(number(1), 1)])
+    gaussian = PrivacyLoss.of_shifts(Gaussian(ONE), [(number(1), 1)])
     rows = []
     for epsilon in np.linspace(0, 2.5, 51):
         row: dict[str, Any] = {"epsilon": float(epsilon)}

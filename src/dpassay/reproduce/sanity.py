@@ -185,7 +185,7 @@ def _findings(rows: list[dict[str, Any]]) -> list[str]:
     adept, laplace, halved = at["adept", 1.0, 128], at["laplace", 1.0, 128], at["halved", 1.0, 1]
     clipped = at["clipped", 1.0, 128]
     narrow, wide, fewer = _spread(rows, False, THEIR_RUNS), _spread(rows, True, THEIR_RUNS), _spread(rows, True, 10**6)
-    telling = _most_telling(PrivacyLoss.of_shifts(Laplace(128), [(number(1), 128)]))
+    telling = _most_telling(PrivacyLoss.of_shifts(Laplace(number(128)), [(number(1), 128)]))
     return [
         "The published infinity of ADePT at n = 128, ε = 1 means only that no mistake was seen: the exact loss of the "
         f"vote is {adept['exact']:.4f}.",

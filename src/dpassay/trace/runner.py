@@ -22,7 +22,7 @@ from dpassay.audit.mechanisms.python_objects import returns_nothing
 from dpassay.core.guarantee import make_guarantee
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import Number, down, iv, up
+from dpassay.core.numbers import Number, down, real, up
 from dpassay.errors import ONLY_NONE, InputError, MechanismError
 from dpassay.evidence.verdict import Bounds, ExactEvidence, JudgedClaim, Open, Refuted, SampledEvidence
 from dpassay.trace.findings.explaining import explained, next_audit, why_open
@@ -363,7 +363,7 @@ def _result(
 
 
 def _hull(lower: Number, upper: Number) -> Number:
-    return iv.mpf([lower.a, max(lower.b, upper.b)])
+    return real([lower.a, max(lower.b, upper.b)])
 
 
 def _laws_of_others(tracer: Tracer, inputs: Sequence[Any], worst: Suggested) -> dict[int, list[NodeLaw]]:

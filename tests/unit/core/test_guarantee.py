@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpassay.core.guarantee import ApproxDP, PureDP, make_guarantee
-from dpassay.core.numbers import iv
+from dpassay.core.numbers import log
 from dpassay.errors import InputError
 from oracles import ends
 
@@ -88,4 +88,4 @@ def test_a_printed_claim_is_the_claim(claimed: str) -> None:
 
 
 def test_a_claim_that_no_decimal_gives_is_printed_as_a_double() -> None:
-    assert str(PureDP(iv.log(3))) == "1.0986122886681098-DP"
+    assert str(PureDP(log(3))) == "1.0986122886681098-DP"

@@ -8,19 +8,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
+from dpassay.core.enclosure import PRECISION
 from dpassay.core.numbers import (
     INFINITY,
     ONE,
+    PI,
     ZERO,
     between,
     digits,
     down,
-    iv,
+    exp,
+    log,
     log_add,
     maximum,
     middle,
     minimum,
     number,
+    real,
     up,
 )
 from dpassay.errors import InputError
@@ -55,11 +59,10 @@ def test_a_large_integer_is_enclosed_though_it_has_more_digits_than_we_carry(val
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_whole_numbers_are_exact_up_to_as_many_bits_as_are_carried(sign):
-    exact, longer = sign * (2**iv.prec - 1), sign * (2**iv.prec + 1)
-    assert ends(iv.mpf(exact)) == (exact, exact)
-    low, high = ends(iv.mpf(longer))
-    assert low < longer < high
+@pytest.mark.parametrize("bits", [1, PRECISION - 1, PRECISION, 1000])
+def test_whole_numbers_are_exact(sign, bits):
+    value = sign * (2**bits + 1)
+    assert ends(real(value)) == (value, value)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +144,7 @@ def test_digits_of_a_wide_interval_enclose_both_ends(one, other):
 
 
 def test_digits_are_read_back_by_number():
-    for value in (iv.pi, iv.exp(100), -iv.log(3), ZERO, number("1e-500")):
+    for value in (PI, exp(100), -log(3), ZERO, number("1e-500")):
         low, high = digits(value)
         assert ends(number(low))[1] >= Fraction(low)
         assert ends(number(low))[0] <= ends(value)[0]

@@ -9,7 +9,7 @@ import pytest
 from dpassay.api import check
 from dpassay.core.guarantee import PureDP
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import iv, number
+from dpassay.core.numbers import exp, log, number, real
 from dpassay.evidence.verdict import Verdict
 from dpassay.exact.repair import Repair, find_repairs
 from dpassay.pipeline.distributions import Gaussian, Laplace
@@ -103,7 +103,7 @@ def test_every_repair_is_proven(text: str, dim: int, claim: dict[str, str]) -> N
 
 def with_less_noise(pipeline: Pipeline) -> Pipeline:
     """0.1 % less noise."""
-    less, more = iv.mpf("0.999"), iv.mpf("1.001")
+    less, more = real("0.999"), real("1.001")
     position = pipeline.noise_positions[0]
     stage = pipeline.stages[position]
     if isinstance(stage, Additive) and isinstance(stage.noise, Laplace):
@@ -116,11 +116,11 @@ def with_less_noise(pipeline: Pipeline) -> Pipeline:
         weaker = Choose(stage.rate * more)
     elif isinstance(stage, Flip):  # the loss is ln(p(k−1)/(1−p)); 0.1 % more of it
         p, others = stage.keep, stage.size - 1
-        odds = iv.exp(iv.log(p * others / (1 - p)) * more)
+        odds = exp(log(p * others / (1 - p)) * more)
         weaker = Flip(odds / (odds + others), stage.size)
     else:
         assert isinstance(stage, BitNoise)
-        odds = iv.exp(iv.log(stage.even / (1 - stage.even)) * more)
+        odds = exp(log(stage.even / (1 - stage.even)) * more)
         weaker = Flip(odds / (1 + odds))
     return Pipeline((*pipeline.stages[:position], weaker, *pipeline.stages[position + 1 :]), pipeline.dim)
 

@@ -9,7 +9,7 @@ from mpmath import mp, mpf
 
 from dpassay.api import check
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, iv, number
+from dpassay.core.numbers import INFINITY, log, number, real
 from dpassay.evidence.verdict import Verdict
 from dpassay.exact.witness import Witness
 from dpassay.pipeline.parser import parse
@@ -20,14 +20,6 @@ from dpassay.pipeline.regions import Block, Pair, SensitivityBall
 def forty_digits():  # type: ignore[no-untyped-def]
     with mp.workdps(40):
         yield
-
-
-def lower(value: object) -> mpf:
-    return mp.make_mpf(value._mpi_[0])
-
-
-def upper(value: object) -> mpf:
-    return mp.make_mpf(value._mpi_[1])
 
 
 def refuted(
@@ -45,15 +37,15 @@ def breaks(verdict: Verdict) -> None:
     assert witness is not None
     assert witness.event
     epsilon, delta = mpf(repr(verdict.guarantee.epsilon)), mpf(repr(verdict.guarantee.delta))
-    assert mp.exp(lower(witness.log_p)) > mp.exp(upper(witness.log_q) + epsilon) + delta
+    assert mp.exp(mpf(witness.log_p.a)) > mp.exp(mpf(witness.log_q.b) + epsilon) + delta
 
 
 def agrees(witness: Witness, log_p: mpf, log_q: mpf, room: str = "1e-25") -> None:
     """The probabilities are those computed here."""
     for said, truth in ((witness.log_p, log_p), (witness.log_q, log_q)):
         slack = mpf(room) * max(1, abs(truth))
-        assert lower(said) - slack <= truth <= upper(said) + slack
-        assert upper(said) - lower(said) <= 2 * slack
+        assert mpf(said.a) - slack <= truth <= mpf(said.b) + slack
+        assert mpf(said.b) - mpf(said.a) <= 2 * slack
 
 
 def inside(text: str, dim: int | None, witness: Witness) -> None:
@@ -149,7 +141,7 @@ def test_gaussian(text: str, dim: int, sigma: str, delta: str) -> None:
     breaks(verdict)
     mu = mp.sqrt(mp.fsum(g**2 for g in gaps(witness))) / mpf(sigma)
     # Some threshold on the likelihood ratio: find it from P, then Q must follow.
-    z = mp.findroot(lambda x: mp.log(normal_tail(x)) - (lower(witness.log_p) + upper(witness.log_p)) / 2, 0.5)
+    z = mp.findroot(lambda x: mp.log(normal_tail(x)) - (mpf(witness.log_p.a) + mpf(witness.log_p.b)) / 2, 0.5)
     agrees(witness, mp.log(normal_tail(z)), mp.log(normal_tail(z + mu)), "1e-12")
 
 
@@ -177,9 +169,9 @@ def test_bits(text: str, dim: int | None, delta: str) -> None:
 def test_bits_that_speak_most_for_the_first_string(keep: str) -> None:
     _, witness = refuted(f"encode | binary(1, 1) | flip({keep})", 2, epsilon=1)
     more, less = max(mpf(keep), 1 - mpf(keep)), min(mpf(keep), 1 - mpf(keep))
-    assert abs(lower(witness.log_p) - 6 * mp.log(more)) < mpf("1e-30")
+    assert abs(mpf(witness.log_p.a) - 6 * mp.log(more)) < mpf("1e-30")
     if less:
-        assert abs(lower(witness.log_q) - 6 * mp.log(less)) < mpf("1e-30")
+        assert abs(mpf(witness.log_q.a) - 6 * mp.log(less)) < mpf("1e-30")
     else:
         assert witness.log_q == -INFINITY
 
@@ -193,9 +185,9 @@ def test_categories(k: int, keep: str, delta: str) -> None:
     breaks(verdict)
     other = (1 - mpf(keep)) / (k - 1)
     more, less = max(mpf(keep), other), min(mpf(keep), other)
-    assert abs(lower(witness.log_p) - mp.log(more)) < mpf("1e-30")
+    assert abs(mpf(witness.log_p.a) - mp.log(more)) < mpf("1e-30")
     if less:
-        assert abs(lower(witness.log_q) - mp.log(less)) < mpf("1e-30")
+        assert abs(mpf(witness.log_q.a) - mp.log(less)) < mpf("1e-30")
     else:
         assert witness.log_q == -INFINITY
 
@@ -237,7 +229,7 @@ def test_unbounded(noise: str, delta: str) -> None:
     if "100" in noise:
         # Both noises spread the values. With Laplace noise of scale 100 alone less can be seen than with both.
         bound = 1 - mp.exp(-mpf(first) / 100) / 2
-        assert not witness.event or mp.exp(upper(witness.log_p)) <= bound
+        assert not witness.event or mp.exp(mpf(witness.log_p.b)) <= bound
         return
     breaks(verdict)
     scale = mpf(noise.rpartition("(")[2].rstrip(")"))
@@ -267,7 +259,7 @@ def test_dropout(text: str, mu: str, delta: str) -> None:
     verdict, witness = refuted(f"dropout({mu}) | {text}", 6, epsilon="0.5", delta=delta)
     breaks(verdict)
     # With probability μ the word is dropped, and then the second text's output comes.
-    assert upper(witness.log_p) <= mp.log((1 - mpf(mu)) + mpf(mu) * mp.exp(upper(witness.log_q))) + mpf("1e-30")
+    assert mpf(witness.log_p.b) <= mp.log((1 - mpf(mu)) + mpf(mu) * mp.exp(mpf(witness.log_q.b))) + mpf("1e-30")
 
 
 def test_dropout_mixes_the_two_outputs() -> None:
@@ -308,11 +300,11 @@ def test_no_event_is_named_that_cannot_be_seen(after: str, delta: str) -> None:
 
 def test_ratio_and_excess() -> None:
     pair = Pair((Block(number(1), number(0), 1),))
-    witness = Witness(pair, "an event", iv.log(number("0.5")), iv.log(number("0.125")))
+    witness = Witness(pair, "an event", log(number("0.5")), log(number("0.125")))
     assert float(witness.ratio.mid) == pytest.approx(math.log(4))
-    assert float(witness.excess(iv.log(number(2))).mid) == pytest.approx(0.25)
-    assert Witness(pair, "an event", iv.mpf(0), -INFINITY).ratio == INFINITY
-    assert witness.behind_dropout(iv.mpf(0)) is witness
+    assert float(witness.excess(log(number(2))).mid) == pytest.approx(0.25)
+    assert Witness(pair, "an event", real(0), -INFINITY).ratio == INFINITY
+    assert witness.behind_dropout(real(0)) is witness
 
 
 def test_a_proven_claim_has_no_witness() -> None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpassay.core.numbers import iv, middle
+from dpassay.core.numbers import middle, real, sqrt
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.regions import Ball, MinMax, Rounded, SensitivityBall, Squashed
 
@@ -120,7 +120,7 @@ def majorised(sizes: tuple[int, ...], by: tuple[float, ...]) -> bool:
 
 
 def test_a_distance_that_is_not_known_to_be_whole() -> None:
-    almost = Rounded(SensitivityBall(1, iv.sqrt(iv.mpf(3)) ** 2 / 3, 4))  # 1 within 50 digits, no point
+    almost = Rounded(SensitivityBall(1, sqrt(real(3)) ** 2 / 3, 4))  # 1 within 50 digits, no point
     assert not almost.knows_farthest(1)
     assert (float(almost.diameter(1).a), float(almost.diameter(1).b)) == (4.0, 5.0)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from dpassay.core.numbers import INFINITY, iv, number
+from dpassay.core.numbers import INFINITY, number, real, sqrt
 from dpassay.errors import InputError
 from dpassay.pipeline.regions import (
     Ball,
@@ -361,7 +361,7 @@ def test_membership(region, inside, outside):
 
 def test_a_coordinate_that_stands_still_has_no_gap():
     # The enclosure of a root has a width, and so has the difference of two such enclosures.
-    root, other = iv.sqrt(iv.mpf(3)), iv.sqrt(iv.mpf(3))
+    root, other = sqrt(real(3)), sqrt(real(3))
     assert Block(root, root, 2).same
     assert Block(root, root, 2).gap == 0
     assert not Block(root, other, 2).same  # they may hold two numbers

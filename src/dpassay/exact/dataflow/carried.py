@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from mpmath.libmp import round_floor, to_int
 
 from dpassay.core.known import quotient
-from dpassay.core.numbers import ONE, ZERO, Number, iv, maximum, minimum, number
+from dpassay.core.numbers import ONE, ZERO, Number, floor, maximum, minimum, number, sqrt
 from dpassay.pipeline.regions import Pair
 from dpassay.pipeline.regions.images import squashed
 from dpassay.pipeline.stages.base import Stage
@@ -33,7 +32,8 @@ def carried(stages: Sequence[Stage], pair: Pair) -> Pair | None:
 
     >>> carried([Clip("linf", "1.5"), Round()], Pair.of([9], [0])).first.tolist()
     [2.0]
-    >>> carried([Clip("linf", iv.mpf(["2.5", "2.50000000000000000001"])), Round()], Pair.of([9], [0])) is None
+    >>> from dpassay.core.numbers import real
+    >>> carried([Clip("linf", real(["2.5", "2.50000000000000000001"])), Round()], Pair.of([9], [0])) is None
     True
     """
     for stage in stages:
@@ -82,7 +82,7 @@ def _image(stage: Stage, values: Values) -> list[Number] | None:
         return [squashed(stage.kind, value) for value in plain]
     if isinstance(stage, Round):
         rounded = [_nearest(value) for value in plain]
-        return None if None in rounded else rounded
+        return [value for value in rounded if value is not None] if None not in rounded else None
     return None
 
 
@@ -91,12 +91,11 @@ def _norm(values: Values, p: float) -> Number:
     if p == float("inf"):
         return maximum(*(size for size, _ in sizes))
     total = sum((size ** int(p) * count for size, count in sizes), ZERO)
-    return total if p == 1 else iv.sqrt(total)
+    return total if p == 1 else sqrt(total)
 
 
 def _floors(value: Number) -> tuple[int, int]:
-    low, high = (int(to_int(end, round_floor)) for end in value._mpi_)
-    return low, high
+    return floor(value), floor(value.b)
 
 
 def _nearest(value: Number) -> Number | None:

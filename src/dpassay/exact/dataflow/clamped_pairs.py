@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor
 
-from dpassay.core.numbers import Number, down, iv, up
+from dpassay.core.numbers import Number, down, real, up
 from dpassay.pipeline.pair import Block, Pair
 from dpassay.pipeline.regions import Counted, Everything, Region, Rounded, Rows, SensitivityBall
 from dpassay.pipeline.stages.bounds.clamp import Clamp
@@ -23,12 +23,12 @@ def between_limits(region: Region, pairs: Iterable[Pair], clamp: Clamp) -> Itera
         yield Pair((Block(clamp.high, clamp.low, 1), *others))
     elif isinstance(region, SensitivityBall):
         centre = (clamp.low + clamp.high) / 2
-        yield from (_shifted(pair, iv.mpf(centre.mid)) for pair in pairs)
+        yield from (_shifted(pair, real(centre.mid)) for pair in pairs)
     elif isinstance(region, Rounded):
         low, high = ceil(Fraction(up(clamp.low))), floor(Fraction(down(clamp.high)))
         step = 1 if isinstance(region, Counted) else 2
         first = step * ceil(Fraction(low, step))
-        yield from (_shifted(pair, iv.mpf(first)) for pair in pairs)
+        yield from (_shifted(pair, real(first)) for pair in pairs)
         if isinstance(region, Counted) and region.p == 1 and high > low:
             yield from _filled(region, low, high)
 
@@ -43,7 +43,7 @@ def _filled(region: Counted, low: int, high: int) -> Iterator[Pair]:
     full = min(dim, most // width)
     rest = min(width, most - full * width) if full < dim else 0
     sizes = [(width, full), (rest, 1 if rest else 0)]
-    blocks = [Block(iv.mpf(low + size), iv.mpf(low), count) for size, count in sizes if count]
+    blocks = [Block(real(low + size), real(low), count) for size, count in sizes if count]
     left = dim - sum(block.count for block in blocks)
     if blocks:
-        yield Pair((*blocks, Block(iv.mpf(low), iv.mpf(low), left)) if left else tuple(blocks))
+        yield Pair((*blocks, Block(real(low), real(low), left)) if left else tuple(blocks))

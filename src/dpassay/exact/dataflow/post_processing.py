@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from dpassay.core.functions.normal import normal_tail
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, exactly, iv, maximum, minimum
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, exactly, exp, log, maximum, minimum, real
 from dpassay.core.theorems import Theorem
 from dpassay.exact.dataflow.record_sums import adds_a_record, can_lie_around_zero, sums_records
 from dpassay.exact.pld.loss_components import AtomLoss
@@ -110,14 +110,14 @@ def outermost_loss(noise: Laplace | Gaussian, x: Number, y: Number, told: Thresh
 
 def log_tail(noise: Laplace | Gaussian, distance: Number) -> Number:
     """ln P(noise > distance), which decreases."""
-    return between(*(_log_tail_at(noise, iv.mpf(end)) for end in (distance.b, distance.a)))
+    return between(*(_log_tail_at(noise, real(end)) for end in (distance.b, distance.a)))
 
 
 def _log_tail_at(noise: Laplace | Gaussian, distance: Number) -> Number:
     if isinstance(noise, Gaussian):
-        return iv.log(normal_tail(distance / noise.sigma))
-    half = iv.log(iv.mpf(2))
-    return -distance / noise.scale - half if distance.a >= 0 else iv.log(1 - iv.exp(distance / noise.scale) / 2)
+        return log(normal_tail(distance / noise.sigma))
+    half = log(real(2))
+    return -distance / noise.scale - half if distance.a >= 0 else log(1 - exp(distance / noise.scale) / 2)
 
 
 def shown_in_order(
@@ -204,7 +204,7 @@ def _chances(noise: Laplace | Gaussian, centre: Number) -> tuple[Number, Number]
     """P(centre + noise > 0) and its complement, neither computed as 1 minus the other."""
     if isinstance(noise, Gaussian):
         return normal_tail(-centre / noise.sigma), normal_tail(centre / noise.sigma)
-    tail = iv.exp(-abs(centre) / noise.scale) / 2
+    tail = exp(-abs(centre) / noise.scale) / 2
     return (1 - tail, tail) if centre.mid > 0 else (tail, 1 - tail)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import ZERO, Number, iv
+from dpassay.core.numbers import ZERO, Number, real
 from dpassay.exact.dataflow.carried import JUMPS, carried
 from dpassay.exact.dataflow.clamped_pairs import between_limits
 from dpassay.exact.dataflow.record_sums import adds_a_record, against_no_record, one_record
@@ -31,7 +31,7 @@ from dpassay.pipeline.stages.bounds.scaling import Clip
 from dpassay.pipeline.stages.query import PersonRows
 
 INF = float("inf")
-_LITTLE, _MORE = iv.mpf("1e-8"), iv.mpf(2) ** -20
+_LITTLE, _MORE = real("1e-8"), real(2) ** -20
 
 
 def sources(pipeline: Pipeline, position: int) -> tuple[int, list[Pair]]:

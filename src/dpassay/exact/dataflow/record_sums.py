@@ -7,7 +7,7 @@ define how neighbors differ, as `query` and `rows` do. docs/concepts.md has a ta
 from dataclasses import replace
 
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import ONE, ZERO, iv, maximum, middle
+from dpassay.core.numbers import ONE, ZERO, maximum, middle, real
 from dpassay.errors import InputError
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import (
@@ -125,7 +125,7 @@ def _times(region: Region, count: int) -> Region:
     if isinstance(region, Everything):
         return region
     if isinstance(region, Bits):
-        return Box.cube(ZERO, iv.mpf(count), region.dim)
+        return Box.cube(ZERO, real(count), region.dim)
     if isinstance(region, SensitivityBall):
         return replace(region, distance=region.distance * count)
     if isinstance(region, Intersection):

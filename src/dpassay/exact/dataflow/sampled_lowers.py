@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, maximum
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, maximum, real
 from dpassay.core.theorems import Theorem
 from dpassay.exact.dataflow.data_sets import DataSets, added, against_zero, fixed_size, replaced, swapped
 from dpassay.exact.dataflow.post_processing import outermost_loss, shown_in_order
@@ -248,7 +248,7 @@ def _zero(value: Number) -> bool:
 def _steps(noise: Staircase, pair: Pair) -> int:
     """How many steps of the staircase lie between two vectors, certainly."""
     sizes = [(abs(block.gap) / noise.sensitivity, block.count) for block in pair.blocks if not block.same]
-    return sum(steps_apart(iv.mpf(size.a)) * count for size, count in sizes if size.a > 0)
+    return sum(steps_apart(real(size.a)) * count for size, count in sizes if size.a > 0)
 
 
 def opposite_records(one: PrivacyProfile, drawn: Drawn) -> list[Candidate]:

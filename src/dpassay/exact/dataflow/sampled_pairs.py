@@ -10,7 +10,7 @@ import math
 from functools import cached_property
 
 from dpassay.core.functions.roots import falling_root
-from dpassay.core.numbers import INFINITY, ZERO, Number, exactly, iv, maximum, middle, up
+from dpassay.core.numbers import INFINITY, ZERO, Number, exactly, exp, log, maximum, middle, real, up
 from dpassay.core.theorems import Theorem
 from dpassay.exact.dataflow.post_processing import log_tail
 from dpassay.exact.pld.loss_components import AtomLoss
@@ -29,12 +29,12 @@ _OFFSETS = (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0)  # thresholds to try,
 def amplified(pure: Number, rate: Number) -> Number:
     """ln(1 − q + q·e^ε): the loss of a record that takes part with probability q, against its absence."""
     if pure.b == INFINITY:
-        return INFINITY if pure.a == INFINITY else iv.mpf([_rise(iv.mpf(pure.a), rate).a, INFINITY.b])
+        return INFINITY if pure.a == INFINITY else real([_rise(real(pure.a), rate).a, INFINITY.b])
     return between_ends(pure, lambda e: _rise(e, rate))
 
 
 def _rise(epsilon: Number, rate: Number) -> Number:
-    return epsilon + iv.log(rate + (1 - rate) * iv.exp(-epsilon))
+    return epsilon + log(rate + (1 - rate) * exp(-epsilon))
 
 
 def amplified_replaced(alone: Number, apart: Number, rate: Number) -> Number:
@@ -42,19 +42,19 @@ def amplified_replaced(alone: Number, apart: Number, rate: Number) -> Number:
 
     ln((1 − q + q·e^ε₀)/(1 − q + q·e^(ε₀ − ε₁))): docs/proofs/poisson.md, point 4. It grows with both.
 
-    >>> q = iv.mpf("0.5")  # staircase noise: one step against no record, and one against the opposite one
-    >>> round(middle(amplified_replaced(iv.mpf(1), iv.mpf(1), q)), 4)
+    >>> q = real("0.5")  # staircase noise: one step against no record, and one against the opposite one
+    >>> round(middle(amplified_replaced(real(1), real(1), q)), 4)
     0.6201
     """
     if alone.b == INFINITY or apart.b == INFINITY:
         known = alone.a == INFINITY and apart.a == INFINITY
-        return INFINITY if known else iv.mpf([0, INFINITY.b])
+        return INFINITY if known else real([0, INFINITY.b])
 
     def found(alone: Number, apart: Number) -> Number:
-        return _rise(alone, rate) - iv.log(1 - rate + rate * iv.exp(alone - apart))
+        return _rise(alone, rate) - log(1 - rate + rate * exp(alone - apart))
 
-    low, high = (found(iv.mpf(getattr(alone, end)), iv.mpf(getattr(apart, end))) for end in ("a", "b"))
-    return maximum(ZERO, iv.mpf([min(low.a, high.b), high.b]))
+    low, high = (found(real(getattr(alone, end)), real(getattr(apart, end))) for end in ("a", "b"))
+    return maximum(ZERO, real([min(low.a, high.b), high.b]))
 
 
 def same_side(records: Pair) -> bool:
@@ -90,24 +90,24 @@ class EventBound:
         found = []
         for block in self.records.blocks:
             beyond = (block.x + block.y) / 2 + exactly(offset) * (block.x - block.y) / 2
-            found.append(self.told.nearest(iv.mpf(beyond.mid)))
+            found.append(self.told.nearest(real(beyond.mid)))
         return tuple(found)
 
     def _chances(self, thresholds: tuple[Number, ...]) -> tuple[Number, Number]:
         """The probability of the event for the two data sets."""
         first, second, none = (self._log_chance(side, thresholds) for side in ("x", "y", ""))
-        absent = (1 - self.rate) * iv.exp(none)
-        return absent + self.rate * iv.exp(first), absent + self.rate * iv.exp(second)
+        absent = (1 - self.rate) * exp(none)
+        return absent + self.rate * exp(first), absent + self.rate * exp(second)
 
     def _log_chance(self, side: str, thresholds: tuple[Number, ...]) -> Number:
         """The event's, if the sum is the first or the second record's vector, or 0."""
-        log = ZERO
+        total = ZERO
         for block, limit in zip(self.records.blocks, thresholds, strict=True):
             if not block.same:
                 value = getattr(block, side) if side else ZERO
                 upwards = (block.x - block.y).mid > 0
-                log += log_tail(self.noise, limit - value if upwards else value - limit) * block.count
-        return log
+                total += log_tail(self.noise, limit - value if upwards else value - limit) * block.count
+        return total
 
     @cached_property
     def events(self) -> tuple[tuple[tuple[Number, ...], Number, Number], ...]:
@@ -119,7 +119,7 @@ class EventBound:
         """The thresholds of an event that shows much at an ε."""
         if self.count > 1:
             return max(self.events, key=lambda event: _information(*event[1:]))[0]
-        rise = iv.exp(epsilon)
+        rise = exp(epsilon)
         return max(self.events, key=lambda event: (event[1] - rise * event[2]).a)[0]
 
     @cached_property
@@ -131,21 +131,21 @@ class EventBound:
     @property
     def pure(self) -> Number:
         """The best of the events; the largest loss may be approached far out only."""
-        logs = (iv.log(p) - iv.log(q) for _, p, q in self.events if p.a > 0 and q.a > 0)
+        logs = (log(p) - log(q) for _, p, q in self.events if p.a > 0 and q.a > 0)
         return maximum(ZERO, *logs) * self.count
 
     def delta(self, epsilon: Number) -> Number:
         """At least δ(ε): P − e^ε Q of the best event."""
         if self.count > 1:
             return self._bits.delta(epsilon)
-        rise = iv.exp(epsilon)
+        rise = exp(epsilon)
         return maximum(ZERO, *(p - rise * q for _, p, q in self.events))
 
     def epsilon(self, delta: Number) -> Number:
         """At least ε(δ): the largest ε at which one of the events has P − e^ε Q above δ."""
         if self.count > 1:
             return self._bits.epsilon(delta)
-        return maximum(ZERO, *(iv.log((p - delta) / q) for _, p, q in self.events if (p - delta).a > 0 and q.a > 0))
+        return maximum(ZERO, *(log((p - delta) / q) for _, p, q in self.events if (p - delta).a > 0 and q.a > 0))
 
     epsilon_above = epsilon
 
@@ -175,7 +175,7 @@ class AbsentBound:
 
     >>> from dpassay.core.numbers import ONE
     >>> from dpassay.exact.profiles.bounds import PureBound
-    >>> without = AbsentBound(PureBound(iv.mpf(3), Theorem.LAPLACE), ONE / 2)
+    >>> without = AbsentBound(PureBound(real(3), Theorem.LAPLACE), ONE / 2)
     >>> round(middle(without.pure), 6)  # ln(2/(1 + e^−3))
     0.64456
     """
@@ -195,19 +195,19 @@ class AbsentBound:
 
     def inner(self, epsilon: Number) -> Number | None:
         """The loss without sampling that matters at ε, if any does."""
-        gamma = iv.exp(epsilon)
+        gamma = exp(epsilon)
         share = 1 - gamma * (1 - self.rate)
-        return maximum(ZERO, iv.log(gamma * self.rate / share)) if share.a > 0 else None
+        return maximum(ZERO, log(gamma * self.rate / share)) if share.a > 0 else None
 
     def delta(self, epsilon: Number) -> Number:
         before = self.inner(epsilon)
-        return ZERO if before is None else (1 - iv.exp(epsilon) * (1 - self.rate)) * self.bound.delta(before)
+        return ZERO if before is None else (1 - exp(epsilon) * (1 - self.rate)) * self.bound.delta(before)
 
     def epsilon(self, delta: Number) -> Number:
         """Rounded down."""
         if self.delta(ZERO).a <= delta.b:
             return ZERO
-        most = middle(-iv.log(1 - self.rate))
+        most = middle(-log(1 - self.rate))
         low, _ = falling_root(lambda e: _above(self.delta(exactly(e)).a, delta.b), 0.0, most, CLOSE)
         return exactly(low)
 
@@ -217,10 +217,10 @@ class AbsentBound:
 def absent(pure: Number, rate: Number) -> Number:
     """−ln(1 − q + q·e^−ε): the loss of a record's absence against the record, which takes part with probability q."""
     if pure.a == INFINITY:
-        return -iv.log(1 - rate) if rate.b < 1 else INFINITY
-    finite = iv.mpf(pure.a)
-    low = finite - iv.log(rate + (1 - rate) * iv.exp(finite))
-    return low if pure.b == pure.a else iv.mpf([low.a, absent(iv.mpf(pure.b), rate).b])
+        return -log(1 - rate) if rate.b < 1 else INFINITY
+    finite = real(pure.a)
+    low = finite - log(rate + (1 - rate) * exp(finite))
+    return low if pure.b == pure.a else real([low.a, absent(real(pure.b), rate).b])
 
 
 def without_record(bound: ProfileBound, rate: Number) -> ProfileBound:
@@ -248,9 +248,9 @@ def leaking_steps(bound: SampledBound, count: int) -> PrivacyLoss:
     assert isinstance(bound.bound, PairBound)
     finite = maximum(*(finite_part(loss) for loss in bound.bound.losses))
     if finite.b == INFINITY:
-        return PrivacyLoss(((AtomLoss((), iv.mpf(1)), 1),))
-    epsilon = iv.mpf(amplified(finite, 1 - bound.mu).b)
-    keep = (1 - revealing) / (1 + iv.exp(-epsilon))
+        return PrivacyLoss(((AtomLoss((), real(1)), 1),))
+    epsilon = real(amplified(finite, 1 - bound.mu).b)
+    keep = (1 - revealing) / (1 + exp(-epsilon))
     atoms = ((epsilon, keep), (-epsilon, (1 - revealing) - keep)) if epsilon.b > 0 else ((ZERO, 1 - revealing),)
     return PrivacyLoss(((AtomLoss(atoms, revealing), count),))
 
@@ -293,15 +293,15 @@ class ReplacedBound:
 
     @property
     def pure(self) -> Number:
-        return amplified_replaced(iv.mpf(self.alone.pure.b), iv.mpf(self.apart.pure.b), self.rate)
+        return amplified_replaced(real(self.alone.pure.b), real(self.apart.pure.b), self.rate)
 
     def inner(self, epsilon: Number) -> Number:
         """ε': the loss without sampling that matters at ε."""
-        return iv.log(1 + (iv.exp(epsilon) - 1) / self.rate)
+        return log(1 + (exp(epsilon) - 1) / self.rate)
 
     def delta(self, epsilon: Number) -> Number:
         before = self.inner(epsilon)
-        share = iv.exp(epsilon - before)
+        share = exp(epsilon - before)
         return self.rate * ((1 - share) * self.alone.delta(before) + share * self.apart.delta(before))
 
     def epsilon(self, delta: Number) -> Number:
@@ -314,6 +314,6 @@ class ReplacedBound:
             if high > 1e9:
                 return self.pure
         high = min(high, pure)
-        return iv.mpf([*falling_root(lambda e: _above(self.delta(exactly(e)).b, delta.a), low, high, CLOSE)])
+        return real([*falling_root(lambda e: _above(self.delta(exactly(e)).b, delta.a), low, high, CLOSE)])
 
     epsilon_above = epsilon

@@ -5,7 +5,7 @@ docs/proofs/poisson.md, points 2, 6 and 10 to 12.
 
 from dataclasses import replace
 
-from dpassay.core.numbers import Number, iv, minimum, up
+from dpassay.core.numbers import Number, minimum, real, up
 from dpassay.core.theorems import Theorem
 from dpassay.exact.dataflow.data_sets import replaced
 from dpassay.exact.dataflow.sampled_lowers import Drawn
@@ -60,11 +60,11 @@ def with_laplace(
     reach = _reach(one)
     if count == 1 or reach is None:
         return found
-    above = [bound(*shift) for shift in map(laplace_shifts, one.uppers) if shift is not None and _composable(*shift)]
+    above = [bound(*both) for both in map(laplace_shifts, one.uppers) if both is not None and _composable(*both)]
     below = [
-        replace(c, bound=bound(*shift))
+        replace(c, bound=bound(*both))
         for c, own in inner
-        if (shift := laplace_shifts(own)) is not None and _composable(*shift)
+        if (both := laplace_shifts(own)) is not None and _composable(*both)
     ]
     return replace(
         found,
@@ -109,7 +109,7 @@ def _composable(shift: Number, copies: int) -> bool:
 def _reach(one: PrivacyProfile) -> Number | None:
     """How far, in l1 and in scales, Laplace noise lets a record move the sum, if that is not too far."""
     known = [bound.pure for bound in one.uppers if bound.theorem == Theorem.LAPLACE]
-    reach = iv.mpf(minimum(*known).b) if known else None
+    reach = real(minimum(*known).b) if known else None
     return reach if reach is not None and 0 < up(reach) <= FARTHEST else None
 
 

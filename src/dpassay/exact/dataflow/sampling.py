@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from dpassay.core.functions.normal import normal_tail
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exactly, iv, maximum, middle, minimum
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exactly, exp, maximum, middle, minimum, real
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact.dataflow.data_sets import fixed_size
@@ -248,7 +248,7 @@ class ShuffledBound:
         t = exactly(self.threshold(middle(epsilon)))
         stays = 1 - normal_tail(t)
         p = 1 - stays ** (self.batches - 1) * (1 - normal_tail(t - self.mu))
-        return maximum(ZERO, p - iv.exp(epsilon) * (1 - stays**self.batches))
+        return maximum(ZERO, p - exp(epsilon) * (1 - stays**self.batches))
 
     def epsilon(self, delta: Number) -> Number:
         """At least ε(δ): the largest of some at which more than δ is shown."""
@@ -274,8 +274,8 @@ def _added(one: PrivacyProfile, drawn: Drawn) -> PrivacyProfile:
 def _replaced(one: PrivacyProfile, drawn: Drawn) -> PrivacyProfile:
     """One step with any noise, a record replaced behind Poisson sampling: docs/proofs/poisson.md, points 4 and 9."""
     assert drawn.apart is not None
-    pure = amplified_replaced(iv.mpf(one.pure.b), iv.mpf(drawn.apart.pure.b), drawn.rate)
-    uppers: list[ProfileBound] = [PureBound(iv.mpf(pure.b), drawn.theorem)]
+    pure = amplified_replaced(real(one.pure.b), real(drawn.apart.pure.b), drawn.rate)
+    uppers: list[ProfileBound] = [PureBound(real(pure.b), drawn.theorem)]
     for alone in one.uppers:
         alike = [apart for apart in drawn.apart.uppers if apart.theorem == alone.theorem and type(apart) is type(alone)]
         uppers += [ReplacedBound(alone, apart, drawn.rate) for apart in alike[:1]]
@@ -292,7 +292,7 @@ def repeated(one: PrivacyProfile, count: int) -> PrivacyProfile:
     """Adaptive composition: docs/proofs/composition.md, points 3 to 5 and 7."""
     uppers = [bound for upper in one.uppers for bound in _all_steps(upper, count)]
     if one.pure.b < INFINITY:
-        answer = _randomized_response(iv.mpf(one.pure.b))
+        answer = _randomized_response(real(one.pure.b))
         uppers.append(PairBound((answer.times(count),), Theorem.OPTIMAL_COMPOSITION))
     drawn = [upper for upper in one.uppers if isinstance(upper, SampledBound) and 0 < leak(upper).b < 1]
     uppers += [PairBound((leaking_steps(upper, count),), Theorem.OPTIMAL_COMPOSITION) for upper in drawn]
@@ -325,8 +325,8 @@ def _all_steps(bound: ProfileBound, count: int) -> Iterator[ProfileBound]:
         yield PairBound((bound.losses[0].times(count),), bound.theorem)
         return
     if isinstance(bound, RenyiBound):  # divergences add up, as those of copies of the vector do
-        power = ZERO if bound.p == float("inf") else 1 / iv.mpf(bound.p)
-        yield RenyiBound(bound.norm * iv.mpf(count) ** power, bound.p, bound.dim * count)
+        power = ZERO if bound.p == float("inf") else 1 / real(bound.p)
+        yield RenyiBound(bound.norm * real(count) ** power, bound.p, bound.dim * count)
         return
     if isinstance(bound, ZcdpBound):
         yield ZcdpBound(bound.rho * count, bound.theorem)
@@ -341,8 +341,8 @@ def _randomized_response(epsilon: Number) -> PrivacyLoss:
     """The loss that dominates ε-DP."""
     if epsilon == 0:
         return PrivacyLoss(())
-    keep = 1 / (1 + iv.exp(-epsilon))
-    return PrivacyLoss(((AtomLoss(((epsilon, keep), (-epsilon, 1 - keep))), 1),))
+    keep, flip = 1 / (1 + exp(-epsilon)), 1 / (1 + exp(epsilon))
+    return PrivacyLoss(((AtomLoss(((epsilon, keep), (-epsilon, flip))), 1),))
 
 
 @dataclass(frozen=True)

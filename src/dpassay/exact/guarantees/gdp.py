@@ -15,7 +15,22 @@ from itertools import pairwise
 from dpassay.core.functions.normal import gaussian_delta, gaussian_sigma, normal_tail
 from dpassay.core.functions.roots import falling_root
 from dpassay.core.guarantee import ApproxDP
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, log_add, maximum, middle, minimum, number, up
+from dpassay.core.numbers import (
+    INFINITY,
+    ONE,
+    ZERO,
+    Number,
+    exp,
+    log,
+    log_add,
+    maximum,
+    middle,
+    minimum,
+    number,
+    real,
+    sqrt,
+    up,
+)
 from dpassay.errors import InputError
 from dpassay.exact.guarantees.renyi import Shown, pair_losses
 from dpassay.exact.pld.loss_components import GaussianLoss
@@ -40,12 +55,12 @@ def gdp(profile: PrivacyProfile) -> tuple[Shown, Number]:
 def gaussian_mu(loss: PrivacyLoss) -> Number | None:
     """μ of a sum of Gaussian losses; None for others.
 
-    >>> middle(gaussian_mu(PrivacyLoss(((GaussianLoss(iv.mpf(2)), 4),))))
+    >>> middle(gaussian_mu(PrivacyLoss(((GaussianLoss(real(2)), 4),))))
     4.0
     """
     if not loss.components or not all(isinstance(component, GaussianLoss) for component, _ in loss.components):
         return None
-    return iv.sqrt(sum((component.mu**2 * n for component, n in loss.components), ZERO))  # type: ignore[attr-defined]
+    return sqrt(sum((component.mu**2 * n for component, n in loss.components), ZERO))  # type: ignore[attr-defined]
 
 
 def largest_mu_shown(loss: PrivacyLoss) -> tuple[Number, Number]:
@@ -73,8 +88,8 @@ def _mu_at(loss: PrivacyLoss, epsilon: float) -> Number:
     if delta.a <= 0:
         return ZERO
     try:
-        return 1 / gaussian_sigma(ApproxDP(number(epsilon), iv.mpf(delta.a)), ONE)
-    except InputError:  # too small for 80 digits
+        return 1 / gaussian_sigma(ApproxDP(number(epsilon), real(delta.a)), ONE)
+    except InputError:  # too small for the digits
         return ZERO
 
 
@@ -88,7 +103,7 @@ def largest_mu(bounds: Sequence[ProfileBound], at_least: Number) -> Number:
     """
     pairs = [bound for bound in bounds if isinstance(bound, PairBound)]
     exact = [[gaussian_mu(loss) for loss in pair.losses] for pair in pairs]
-    known = [maximum(*each) for each in exact if all(mu is not None for mu in each)]
+    known = [maximum(*(mu for mu in each if mu is not None)) for each in exact if None not in each]
     pure = minimum(INFINITY, *(bound.pure for bound in bounds))
     if known or pure.b == INFINITY:
         return minimum(INFINITY, *known)
@@ -100,10 +115,10 @@ def largest_mu(bounds: Sequence[ProfileBound], at_least: Number) -> Number:
 
     @cache
     def delta(epsilon: float) -> Number:
-        return iv.mpf(min(bound.delta(iv.mpf(epsilon)).b for bound in bounds))
+        return real(min(bound.delta(real(epsilon)).b for bound in bounds))
 
     for slack in _SLACKS:
-        mu = iv.mpf((at_least * (1 + iv.mpf(slack))).b)
+        mu = real((at_least * (1 + real(slack))).b)
         if 0 < mu.b < whole.b and points_below(delta, up(pure), mu):
             return mu
     return whole
@@ -111,14 +126,14 @@ def largest_mu(bounds: Sequence[ProfileBound], at_least: Number) -> Number:
 
 def _of_pure(pure: Number) -> Number:
     """μ that ε-DP implies: Φ(−μ/2) = 1/(1 + e^ε)."""
-    log_chance = -log_add(iv.mpf(pure.b), ZERO)
+    log_chance = -log_add(real(pure.b), ZERO)
 
     def gap(z: float) -> float:
-        return up(iv.log(normal_tail(iv.mpf(z))) - log_chance)
+        return up(log(normal_tail(real(z))) - log_chance)
 
     # ln P(N > z) < −z²/2, so the upper end is certainly beyond the root.
     _, half = falling_root(gap, 0.0, math.sqrt(2 * up(-log_chance)) + 1, 1e-14)
-    return 2 * iv.mpf(half)
+    return 2 * real(half)
 
 
 def points_below(delta: Callable[[float], Number], pure: float, mu: Number) -> list[float]:
@@ -131,10 +146,10 @@ def points_below(delta: Callable[[float], Number], pure: float, mu: Number) -> l
     while cells:
         low, high = cells.pop()
         first, last = (delta(epsilon) if epsilon < pure else ZERO for epsilon in (low, high))
-        if cell_below((iv.mpf(low), first), (iv.mpf(high), last), mu):
+        if cell_below((real(low), first), (real(high), last), mu):
             continue
         centre, seen = (low + high) / 2, seen + 1
-        above = first.b > gaussian_delta(iv.mpf(low), mu).b or last.b > gaussian_delta(iv.mpf(high), mu).b
+        above = first.b > gaussian_delta(real(low), mu).b or last.b > gaussian_delta(real(high), mu).b
         if above or seen >= _MOST_SPLITS:
             return []
         at.append(centre)
@@ -145,10 +160,10 @@ def points_below(delta: Callable[[float], Number], pure: float, mu: Number) -> l
 def cell_below(start: tuple[Number, Number], end: tuple[Number, Number], mu: Number) -> bool:
     """Whether the chord of δ between two (ε, δ) lies below the higher of both tangents to the Gaussian curve."""
     (low, first), (high, last) = start, end
-    width = iv.exp(high - low) - 1  # x = e^ε is divided by e^low, so that nothing overflows
+    width = exp(high - low) - 1  # x = e^ε is divided by e^low, so that nothing overflows
     ends = []
     for epsilon, place in ((low, ZERO), (high, width)):
-        slope = -iv.exp(low) * normal_tail(epsilon / mu + mu / 2)
+        slope = -exp(low) * normal_tail(epsilon / mu + mu / 2)
         ends.append((gaussian_delta(epsilon, mu) - slope * place, slope))
     (first_at_0, first_slope), (last_at_0, last_slope) = ends
     fall = (last - first) / width
@@ -163,5 +178,5 @@ def cell_below(start: tuple[Number, Number], end: tuple[Number, Number], mu: Num
     if (last_slope - first_slope).a <= 0:
         return False
     meet = (first_at_0 - last_at_0) / (last_slope - first_slope)
-    inside = iv.mpf([max(meet.a, ZERO.a), min(meet.b, width.b)]) if meet.b >= 0 and meet.a <= width.b else ZERO
+    inside = real([max(meet.a, ZERO.a), min(meet.b, width.b)]) if meet.b >= 0 and meet.a <= width.b else ZERO
     return above(inside)

@@ -9,7 +9,22 @@ from dataclasses import replace
 
 from dpassay.core.guarantee import MetricDP
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, maximum, minimum, number
+from dpassay.core.numbers import (
+    INFINITY,
+    ONE,
+    ZERO,
+    Number,
+    between,
+    cos,
+    exp,
+    log,
+    maximum,
+    minimum,
+    number,
+    real,
+    sin,
+    sqrt,
+)
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact.dataflow.post_processing import thresholds_told
@@ -95,7 +110,7 @@ def loss_per_unit(pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricD
     rate = _rate(noise, q, dim, before)
     if guarantee.metric == "mahalanobis":
         rate, stretch = _in_own_norm(noise, stretch if before else None)
-    upper = iv.mpf(rate.b) * stretch
+    upper = real(rate.b) * stretch
     told = thresholds_told(after)
     visible = told is not None and told.unlimited and len(noises) == 1
     if isinstance(noise, Radial):  # docs/proofs/radial.md, point 3
@@ -105,7 +120,7 @@ def loss_per_unit(pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricD
     pair = _pair(guarantee, before, noise, q, dim, ONE) if visible and rate.a > 0 else None
     if pair is None:
         return LossPerUnit(between(ZERO, upper))
-    lower = iv.mpf(rate.a) * (iv.mpf("0.25") if Squash("sigmoid") in before else ONE)
+    lower = real(rate.a) * (real("0.25") if Squash("sigmoid") in before else ONE)
     known = None if any(isinstance(stage, Squash) for stage in before) else pair
     distance = SMALL_ANGLE if guarantee.metric == "angle" else pair.distance(q)
     if guarantee.metric == "mahalanobis" and isinstance(noise, Mahalanobis):
@@ -136,7 +151,7 @@ def _of_bounded(
         stretch = stretch * _stretch(stage, q, dim)
     told = thresholds_told(after)
     shown = told is not None and told.everything and not any(isinstance(stage, NoiseStage) for stage in after)
-    pair = near_limit(before, noise, found, q, dim, iv.mpf("1e-12")) if shown else None
+    pair = near_limit(before, noise, found, q, dim, real("1e-12")) if shown else None
     if pair is None:
         return LossPerUnit(between(ZERO, most * stretch), theorems=theorems)
     return LossPerUnit(most, pair, pair.distance(q), theorems)
@@ -146,7 +161,7 @@ def _in_own_norm(noise: Stage, stretch: Number | None) -> tuple[Number, Number]:
     """The rate of Mahalanobis noise per distance in its own norm, and how far stages before it stretch distances."""
     if not isinstance(noise, Mahalanobis):
         raise InputError("the metric mahalanobis is that of the noise mahalanobis(scale, least, largest); use l2")
-    return 1 / noise.scale, ONE if stretch is None else stretch * iv.sqrt(noise.largest / noise.least)
+    return 1 / noise.scale, ONE if stretch is None else stretch * sqrt(noise.largest / noise.least)
 
 
 def _of_noisy_max(
@@ -196,7 +211,7 @@ def near_pairs(pipeline: Pipeline, guarantee: MetricDP) -> Iterator[Pair]:
         return
     before, noise, _, dim = _around_noise(inner, stages)
     for shrink in ("1", "1e-3", "1e-6", "1e-9", "1e-12"):
-        if (pair := _pair(guarantee, before, noise, q, dim, iv.mpf(shrink))) is not None:
+        if (pair := _pair(guarantee, before, noise, q, dim, real(shrink))) is not None:
             yield pair
 
 
@@ -247,7 +262,7 @@ def _stretch(stage: Stage, q: float, dim: int) -> Number:
     if isinstance(stage, Clamp):
         return ONE
     if isinstance(stage, Squash):
-        return iv.mpf("0.25") if stage.kind == "sigmoid" else ONE
+        return real("0.25") if stage.kind == "sigmoid" else ONE
     if isinstance(stage, Clip):
         p = NORMS[stage.norm]
         return (1 if p == 2 else 2) * conversion(p, q, dim) * conversion(q, p, dim)
@@ -263,7 +278,7 @@ def _rate(noise: Stage, q: float, dim: int, before: tuple[Stage, ...]) -> Number
         return INFINITY if isinstance(noise.noise, fixed) else between(ZERO, INFINITY)
     if isinstance(noise, Mahalanobis) and dim > 1:  # along the first axis the smallest eigenvalue counts
         most = conversion(2, q, dim) / noise.one_dimensional
-        return most if q <= 2 else between(conversion(2, q, dim) / (noise.scale * iv.sqrt(noise.largest)), most)
+        return most if q <= 2 else between(conversion(2, q, dim) / (noise.scale * sqrt(noise.largest)), most)
     if isinstance(noise, Radial):
         return conversion(noise.q, q, dim) / noise.one_dimensional
     if isinstance(noise, Choose):
@@ -277,14 +292,14 @@ def _least_chance(noise: Choose, dim: int, before: tuple[Stage, ...]) -> Number:
         return ZERO
     limits = before[-1]
     if len(before) > 1 or not isinstance(limits, Clamp):
-        return between(ZERO, 1 / iv.mpf(dim))
-    return 1 / (1 + (dim - 1) * iv.exp(noise.rate * (limits.high - limits.low)))
+        return between(ZERO, 1 / real(dim))
+    return 1 / (1 + (dim - 1) * exp(noise.rate * (limits.high - limits.low)))
 
 
 def _score_rate(q: float, least: Number) -> Number:
     """How fast the log-probability of the least likely output can change, per unit of lq that scores change."""
     if q == 2:
-        return between(1 - least, iv.sqrt(iv.mpf(2))) if least.b > 0 else iv.sqrt(iv.mpf(2))
+        return between(1 - least, sqrt(real(2))) if least.b > 0 else sqrt(real(2))
     return (1 - least) * (1 if q == 1 else 2)
 
 
@@ -307,7 +322,7 @@ def _shown(before: tuple[Stage, ...], noise: Stage, q: float, dim: int, shrink: 
             size = minimum(size, stage.radius / dim)
     if size.a <= 0:
         return None
-    half = iv.mpf(size.a) / 4 * shrink
+    half = real(size.a) / 4 * shrink
     if isinstance(noise, Choose):
         return _scores(before, noise, half, q, dim)
     own = noise.q if isinstance(noise, Radial) else 1.0
@@ -320,14 +335,14 @@ def _on_sphere(before: tuple[Stage, ...], noise: Stage, q: float, dim: int, shri
     """Two unit vectors at a small angle, in the direction in which the noise's norm is largest."""
     if before or not isinstance(noise, Additive | Radial):
         return None
-    cos, sin = iv.cos(SMALL_ANGLE * shrink), iv.sin(SMALL_ANGLE * shrink)
+    near, off = cos(SMALL_ANGLE * shrink), sin(SMALL_ANGLE * shrink)
     own = noise.q if isinstance(noise, Radial) else 1.0
     if own >= 2:  # in the direction of one coordinate
-        blocks, used = [Block(ZERO, sin, 1), Block(ONE, cos, 1)], 2
+        blocks, used = [Block(ZERO, off, 1), Block(ONE, near, 1)], 2
     else:  # in a direction in which all coordinates move equally; all but one if their number is odd
         half = dim // 2
-        one = 1 / iv.sqrt(iv.mpf(2 * half))
-        blocks, used = [Block(one, one * (cos + sin), half), Block(-one, one * (sin - cos), half)], 2 * half
+        one = 1 / sqrt(real(2 * half))
+        blocks, used = [Block(one, one * (near + off), half), Block(-one, one * (off - near), half)], 2 * half
     return Pair((*blocks, *([Block(ZERO, ZERO, dim - used)] if dim > used else [])))
 
 
@@ -337,7 +352,7 @@ def _scores(before: tuple[Stage, ...], noise: Choose, half: Number, q: float, di
         return None
     limits = before[0] if before else None
     low, high = (limits.low, limits.high) if isinstance(limits, Clamp) else (ZERO, 200 / noise.rate)
-    step = half * iv.mpf("1e-6")
+    step = half * real("1e-6")
     if q == 2 and limits is None and dim > 2:  # one other is almost certain, and falls
         return Pair((Block(low, low + step, 1), Block(high, high - step, 1), Block(low, low, dim - 2)))
     others = Block(high, high, dim - 1) if q == 1 else Block(high, high - step, dim - 1)
@@ -351,7 +366,7 @@ def conversion(p: float, q: float, dim: int) -> Number:
     3.0
     """
     gap = (ZERO if p == float("inf") else 1 / number(p)) - (ZERO if q == float("inf") else 1 / number(q))
-    return iv.mpf(dim) ** gap if gap.a > 0 else ONE
+    return real(dim) ** gap if gap.a > 0 else ONE
 
 
 def metric_witness(pipeline: Pipeline, found: LossPerUnit, guarantee: MetricDP) -> Witness | None:
@@ -382,6 +397,6 @@ def metric_witness(pipeline: Pipeline, found: LossPerUnit, guarantee: MetricDP) 
     if isinstance(noise, Radial) or noise is not pipeline.stages[-1]:
         return Witness(pair)
     count = sum(block.count for block in pair.blocks if not block.same)
-    log_p = -count * iv.log(iv.mpf(2))
+    log_p = -count * log(real(2))
     event = "every differing coordinate lies at or beyond the first value, on the side away from the second"
     return Witness(pair, event, log_p, log_p - loss)

@@ -3,7 +3,7 @@
 Its loss is that of Laplace noise, and as much again next to a limit, where the chance to stay inside changes fastest.
 """
 
-from dpassay.core.numbers import ONE, ZERO, Number, between, iv, maximum, minimum
+from dpassay.core.numbers import ONE, ZERO, Number, between, exp, maximum, minimum
 from dpassay.pipeline.pair import Block, Pair
 from dpassay.pipeline.stages.base import Stage
 from dpassay.pipeline.stages.bounds.clamp import Clamp
@@ -31,7 +31,7 @@ def bounded_rate(before: tuple[Stage, ...], noise: BoundedLaplace) -> tuple[Numb
 
 def _fall(noise: BoundedLaplace, edge: Number) -> Number:
     """(u − v)/(2 − u − v), u = e^(−edge/scale), v the same from the other limit; 1 at a limit."""
-    near, far = (iv.exp(-gap / noise.scale) for gap in (edge, noise.high - noise.low - edge))
+    near, far = (exp(-gap / noise.scale) for gap in (edge, noise.high - noise.low - edge))
     return minimum(ONE, (near - far) / (2 - near - far))
 
 

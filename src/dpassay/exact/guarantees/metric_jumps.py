@@ -7,9 +7,7 @@ vectors near 0 that are normalized have any directions.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from mpmath.libmp import round_floor, to_int
-
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, maximum, minimum
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, floor, maximum, minimum, real
 from dpassay.exact.dataflow.post_processing import thresholds_told
 from dpassay.exact.mechanisms.bounded_laplace import pair_bound
 from dpassay.exact.mechanisms.discrete_mechanisms import bit_bound
@@ -40,7 +38,7 @@ from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 
 _HALF = ONE / 2
 # Powers of two, so that vectors along an axis are normalized exactly; a certificate has 45 digits.
-_SIZES = tuple(iv.mpf(2) ** -power for power in (-1, 0, 3, 10, 20, 30, 40, 60, 90, 120))
+_SIZES = tuple(real(2) ** -power for power in (-1, 0, 3, 10, 20, 30, 40, 60, 90, 120))
 Family = Callable[[Number], Pair]  # two inputs that differ by a given size in a coordinate or two
 
 
@@ -129,7 +127,7 @@ def _families(before: Sequence[Stage], dim: int) -> Iterator[Family]:
     centres = [ZERO, _HALF, -_HALF]
     for clamp in limits:
         middle = (clamp.low + clamp.high) / 2
-        centres += [iv.mpf(int(float(middle.mid) // 1)) + _HALF, iv.mpf(middle.mid), clamp.low]
+        centres += [real(int(float(middle.mid) // 1)) + _HALF, real(middle.mid), clamp.low]
     for centre in centres:
         for rest in (centre, ZERO):
             if rest is centre or not centre == 0:
@@ -174,7 +172,7 @@ def _vector(stage: Stage, values: list[tuple[Number, int]]) -> list[Number] | No
         return [squashed(stage.kind, value) for value in plain]
     if isinstance(stage, Round):
         wholes = [_nearest(value) for value in plain]
-        return None if None in wholes else wholes
+        return [value for value in wholes if value is not None] if None not in wholes else None
     if isinstance(stage, Normalise):
         nonzero = [(value, count) for value, count in values if not value == 0]
         if len(nonzero) == 1 and nonzero[0][1] == 1 and abs(nonzero[0][0]).a > 0:  # an axis, whose image is exact
@@ -192,13 +190,13 @@ def _vector(stage: Stage, values: list[tuple[Number, int]]) -> list[Number] | No
 
 def _nearest(value: Number) -> Number | None:
     """The nearest integer, if it is certain and not a tie."""
-    near = iv.mpf(int(to_int((value + _HALF)._mpi_[0], round_floor)))
+    near = real(floor(value + _HALF))
     return near if abs(value - near).b < _HALF.a else None
 
 
 def _in_bits(stage: Binary, pair: Pair) -> Pair | None:
     """Numbers so near 0 that only their signs are written, with 0 for those that are not negative."""
-    least, bits = iv.mpf(2) ** -stage.fraction, 1 + stage.integer + stage.fraction
+    least, bits = real(2) ** -stage.fraction, 1 + stage.integer + stage.fraction
     ends = [end for block in pair.blocks for end in (block.x, block.y)]
     if any(not abs(end).b < least.a or end.a < 0 <= end.b for end in ends) or pair.blocks[0].count != 1:
         return None

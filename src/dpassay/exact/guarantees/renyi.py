@@ -11,7 +11,20 @@ import math
 from collections.abc import Callable
 from itertools import pairwise
 
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, log_add, maximum, middle, minimum, number
+from dpassay.core.numbers import (
+    INFINITY,
+    ONE,
+    ZERO,
+    Number,
+    between,
+    log_add,
+    maximum,
+    middle,
+    minimum,
+    number,
+    real,
+    sqrt,
+)
 from dpassay.exact.pld.loss_components import GaussianLoss
 from dpassay.exact.pld.noises.integer import DiscreteGaussianLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
@@ -21,9 +34,9 @@ from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.values import dataclass
 
 _MOST_SPLITS = 300
-_CLOSE = 1 + iv.mpf("1e-7")
+_CLOSE = 1 + real("1e-7")
 _LEAST = 2.0**-24  # the smallest order considered, minus 1
-NEAREST_ORDER = 1 + iv.mpf(_LEAST)
+NEAREST_ORDER = 1 + real(_LEAST)
 
 
 @dataclass(frozen=True)
@@ -45,7 +58,7 @@ def pair_losses(profile: PrivacyProfile, order: Number | None = None) -> list[tu
 def divergence(loss: PrivacyLoss, order: Number) -> Number:
     """The Rényi divergence of an order; from 0 to infinity if there is no closed form.
 
-    >>> float(divergence(PrivacyLoss(((GaussianLoss(ONE), 4),)), iv.mpf(3)).mid)  # 4·3/2
+    >>> float(divergence(PrivacyLoss(((GaussianLoss(ONE), 4),)), real(3)).mid)  # 4·3/2
     6.0
     """
     if loss.infinite.b > 0:
@@ -66,7 +79,7 @@ def bound_divergence(bound: ProfileBound, order: Number) -> Number:
 
     >>> from dpassay.core.theorems import Theorem
     >>> from dpassay.exact.profiles.bounds import PureBound
-    >>> round(middle(bound_divergence(PureBound(ONE, Theorem.LAPLACE), iv.mpf(2))), 6)  # ln(e^2 + e^-1) - ln(1 + e)
+    >>> round(middle(bound_divergence(PureBound(ONE, Theorem.LAPLACE), real(2))), 6)  # ln(e^2 + e^-1) - ln(1 + e)
     0.7353...
     """
     if isinstance(bound, RangeBound | RenyiBound | ZcdpBound):
@@ -94,12 +107,12 @@ def zcdp(profile: PrivacyProfile) -> tuple[Shown, Number]:
 def largest_rate_shown(loss: PrivacyLoss) -> tuple[Number, Number]:
     """A lower bound on D_α/α over all orders, and the order; the mean is the limit at order 1.
 
-    >>> rho, order = largest_rate_shown(PrivacyLoss(((GaussianLoss(iv.mpf(2)), 1),)))
+    >>> rho, order = largest_rate_shown(PrivacyLoss(((GaussianLoss(real(2)), 1),)))
     >>> middle(rho)
     2.0
     """
     if loss.infinite.a > 0:
-        return INFINITY, iv.mpf(2)
+        return INFINITY, real(2)
 
     def near(t: float) -> float:
         order = number(1 + math.exp(t))
@@ -107,7 +120,7 @@ def largest_rate_shown(loss: PrivacyLoss) -> tuple[Number, Number]:
         return middle(found / order) if found.b < INFINITY else 0.0
 
     if all(isinstance(component, GaussianLoss | DiscreteGaussianLoss) for component, _ in loss.components):
-        return divergence(loss, iv.mpf(2)) / 2, iv.mpf(2)
+        return divergence(loss, real(2)) / 2, real(2)
     start = max((-14 + 0.7 * i for i in range(31)), key=near)
     low, high = start - 0.7, start + 0.7
     for _ in range(20):
@@ -158,18 +171,18 @@ def _largest_rate(divergence_at: Callable[[Number], Number], pure: Number) -> tu
 
     def log_moment(t: float) -> Number:
         if t not in points:
-            points[t] = iv.mpf((t * divergence_at(ONE + t)).b)
+            points[t] = real((t * divergence_at(ONE + t)).b)
         return points[t]
 
     def shown(t: float) -> Number:
-        return log_moment(t) / (iv.mpf(t) * (1 + iv.mpf(t)))
+        return log_moment(t) / (real(t) * (1 + real(t)))
 
     orders = [_LEAST * 4.0**i for i in range(13)]  # up to t = 1
     best = max(middle(shown(t)) for t in orders)
     while middle(pure) / (1 + orders[-1]) > best and orders[-1] < 1e9:
         orders.append(4 * orders[-1])
         best = max(best, middle(shown(orders[-1])))
-    ends = [log_moment(orders[0]) / iv.mpf(orders[0]), pure / (1 + iv.mpf(orders[-1]))]
+    ends = [log_moment(orders[0]) / real(orders[0]), pure / (1 + real(orders[-1]))]
     cells = [(-middle(top := _chord(s, t, log_moment)), s, t, top) for s, t in pairwise(orders)]
     heapq.heapify(cells)
     for _ in range(_MOST_SPLITS):
@@ -182,12 +195,12 @@ def _largest_rate(divergence_at: Callable[[Number], Number], pure: Number) -> tu
         for low, high in ((s, centre), (centre, t)):
             top = _chord(low, high, log_moment)
             heapq.heappush(cells, (-middle(top), low, high, top))
-    return iv.mpf(maximum(*ends, *(top for *_, top in cells)).b), sorted(points)
+    return real(maximum(*ends, *(top for *_, top in cells)).b), sorted(points)
 
 
 def _chord(s: float, t: float, log_moment: Callable[[float], Number]) -> Number:
     """The largest (p + q u)/(u(1 + u)) for u from s to t, where p + q u is the chord of K."""
-    low, high = iv.mpf(s), iv.mpf(t)
+    low, high = real(s), real(t)
     q = (log_moment(t) - log_moment(s)) / (high - low)
     p = log_moment(s) - q * low
 
@@ -197,5 +210,5 @@ def _chord(s: float, t: float, log_moment: Callable[[float], Number]) -> Number:
     ends = maximum(value(low), value(high))
     if p.b >= 0 or q.a <= 0:  # p < 0 but for rounding: the chord falls below the tangent at 0
         return maximum(ends, (abs(p) + abs(q) * high) / (low * (1 + low))) if p.a < 0 else ends
-    top = (-p + iv.sqrt(p * p - p * q)) / q
+    top = (-p + sqrt(p * p - p * q)) / q
     return ends if top.b <= low.a or top.a >= high.b else maximum(ends, value(top))

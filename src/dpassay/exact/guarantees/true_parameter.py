@@ -11,7 +11,7 @@ from typing import TypeAlias
 from dpassay.core.guarantee import GDP, ZCDP, Guarantee, MetricDP, RenyiDP
 from dpassay.core.interval import Interval
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import INFINITY, TIE, Number, as_written, double_above, iv, number
+from dpassay.core.numbers import INFINITY, TIE, Number, as_written, double_above, number, real, sqrt
 from dpassay.core.theorems import Theorem
 from dpassay.exact.analysis import analyse
 from dpassay.exact.guarantees.gdp import gdp
@@ -30,7 +30,7 @@ from dpassay.pipeline.syntax import NORMS
 from dpassay.values import dataclass
 
 NonEpsilonGuarantee: TypeAlias = MetricDP | RenyiDP | ZCDP | GDP  # guarantees that are not stated by ε and δ
-_LARGE = iv.mpf(10) ** 8  # arithmetic may fail beyond it, and below its inverse
+_LARGE = real(10) ** 8  # arithmetic may fail beyond it, and below its inverse
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def measure(
     if shown.candidate is None or shown.at is None:
         return Measured(enclose(shown.value, upper), None, theorems)
     at = "epsilon" if isinstance(guarantee, GDP) else "order"
-    source = f"the exact loss of a pair of neighbors, at {at} {as_written(iv.mpf(shown.at.mid))[:9]}"
+    source = f"the exact loss of a pair of neighbors, at {at} {as_written(real(shown.at.mid))[:9]}"
     return Measured(enclose(shown.value, upper), Witness(shown.candidate.pair), theorems, source)
 
 
@@ -104,7 +104,7 @@ def _more(
     own: Mahalanobis, pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricDP
 ) -> tuple[Mahalanobis, float]:
     """More of the same Mahalanobis noise, and its standard deviation."""
-    over = iv.mpf(loss_per_unit(pipeline, neighbours, guarantee).value.b) / guarantee.value
+    over = real(loss_per_unit(pipeline, neighbours, guarantee).value.b) / guarantee.value
     enough = replace(own, scale=number(double_above(own.scale * over))) if over.b < INFINITY else own
     return enough, enough.deviation(pipeline.output_regions()[pipeline.noise_positions[0]].region.dim)
 
@@ -124,9 +124,9 @@ def _noises(dim: int, diameter: Number, guarantee: NonEpsilonGuarantee) -> list[
     if isinstance(guarantee, GDP):
         sigma = diameter / guarantee.exact_mu
     elif isinstance(guarantee, ZCDP):
-        sigma = diameter / iv.sqrt(2 * guarantee.exact_rho)
+        sigma = diameter / sqrt(2 * guarantee.exact_rho)
     else:
-        sigma = diameter * iv.sqrt(guarantee.exact_order / (2 * guarantee.exact_epsilon))
+        sigma = diameter * sqrt(guarantee.exact_order / (2 * guarantee.exact_epsilon))
     double = double_above(sigma)
     return [(Additive(Gaussian(number(double))), double)]
 
@@ -134,7 +134,7 @@ def _noises(dim: int, diameter: Number, guarantee: NonEpsilonGuarantee) -> list[
 def has_extreme_numbers(pipeline: Pipeline, guarantee: Guarantee) -> bool:
     """Whether some number is so large or so small that arithmetic may fail."""
     numbers = [guarantee.value, guarantee.exact_delta, 1 - guarantee.exact_delta]
-    numbers += [value for stage in pipeline.stages for value in vars(stage).values() if isinstance(value, iv.mpf)]
+    numbers += [value for stage in pipeline.stages for value in vars(stage).values() if isinstance(value, Number)]
     noises = [stage.noise for stage in pipeline.stages if isinstance(stage, Additive)]
-    numbers += [value for noise in noises for value in vars(noise).values() if isinstance(value, iv.mpf)]
+    numbers += [value for noise in noises for value in vars(noise).values() if isinstance(value, Number)]
     return any(abs(one).b > _LARGE or 0 < abs(one).b < 1 / _LARGE for one in numbers)

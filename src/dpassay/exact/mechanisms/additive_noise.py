@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, maximum
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exp, maximum, real
 from dpassay.core.theorems import Theorem
 from dpassay.exact.dataflow.post_processing import VisibleThresholds, clamped_uppers, with_what_is_kept
 from dpassay.exact.mechanisms.special_noise import special_profile
@@ -90,7 +90,7 @@ def _uppers(noise: Noise, region: Region, dominating: list[PairBound]) -> Iterab
         theorem = Theorem.GAUSSIAN if isinstance(noise, Gaussian) else Theorem.WORST_SHIFT
         yield PairBound(tuple(loss for bound in dominating for loss in bound.losses), theorem)
     if isinstance(noise, Gaussian):
-        yield additive_bound(noise, Pair((Block(iv.mpf(region.diameter(2).b), ZERO, 1),)))
+        yield additive_bound(noise, Pair((Block(real(region.diameter(2).b), ZERO, 1),)))
         return
     diameter = region.diameter(1)
     if isinstance(noise, OneSided):
@@ -117,7 +117,7 @@ def _overlap(noise: Mixture, region: Region) -> PairBound:
     alike = noise.lost
     for weight, each in noise.parts:
         assert isinstance(each, OneSided)
-        alike += weight * iv.exp(-gap / each.scale)
+        alike += weight * exp(-gap / each.scale)
     count = most_differing(region)
     components = ((AtomLoss(((ZERO, alike),), 1 - alike), count),) if count else ()
     return PairBound((PrivacyLoss(components),), Theorem.MIXTURE)

@@ -11,7 +11,22 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpassay.core.numbers import ONE, ZERO, Number, between, down, iv, maximum, middle, minimum, missing, number, up
+from dpassay.core.numbers import (
+    ONE,
+    ZERO,
+    Number,
+    between,
+    down,
+    exp,
+    log,
+    maximum,
+    middle,
+    minimum,
+    missing,
+    number,
+    real,
+    up,
+)
 from dpassay.core.theorems import Theorem
 from dpassay.exact.pld.loss_components import AtomLoss, Cells
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
@@ -64,7 +79,7 @@ class BoundedLaplaceLoss:
 
     @cached_property
     def _constant(self) -> Number:
-        return iv.log(_twice(self.edge + self.shift, self.width) / self._own)
+        return log(_twice(self.edge + self.shift, self.width) / self._own)
 
     @property
     def pure(self) -> Number:
@@ -73,8 +88,8 @@ class BoundedLaplaceLoss:
 
     @property
     def mean(self) -> Number:
-        d, away = self.shift, iv.exp(-self.shift)
-        below, above = 1 - iv.exp(-self.edge), away - iv.exp(self.edge - self.width)
+        d, away = self.shift, exp(-self.shift)
+        below, above = 1 - exp(-self.edge), away - exp(self.edge - self.width)
         between_them = d * (1 - away) - 2 + 2 * (1 + d) * away
         return self._constant + (d * (below - above) + between_them) / self._own
 
@@ -84,14 +99,14 @@ class BoundedLaplaceLoss:
 
     def delta(self, epsilon: Number) -> Number:
         """((1 − e^−edge)(1 − e^−2s) + (1 − e^−s)²) over `_own`, s = (pure − ε)/2, which is at most the shift."""
-        return between(*(self._delta(iv.mpf(end)) for end in (epsilon.b, epsilon.a)))
+        return between(*(self._delta(real(end)) for end in (epsilon.b, epsilon.a)))
 
     def _delta(self, epsilon: Number) -> Number:
         half = maximum(ZERO, minimum(self.shift, (self.pure - epsilon) / 2))
         if epsilon.b < 0 and (self.pure - 2 * self.shift - epsilon).b >= 0:
-            return 1 - iv.exp(epsilon)
-        near, far = 1 - iv.exp(-half), 1 - iv.exp(-2 * half)
-        return ((1 - iv.exp(-self.edge)) * far + near**2) / self._own
+            return 1 - exp(epsilon)
+        near, far = 1 - exp(-half), 1 - exp(-2 * half)
+        return ((1 - exp(-self.edge)) * far + near**2) / self._own
 
     def cells(self, step: float, stride: int, upper: bool) -> Cells:
         """Below P's value and above Q's the loss is constant; between them the loss of a cell is that of its middle."""
@@ -150,7 +165,7 @@ class SlidingBound:
     def delta(self, epsilon: Number) -> Number:
         if (self.pure - epsilon).b <= 0:
             return ZERO
-        return between(ZERO, iv.mpf(self._above(down(epsilon))))
+        return between(ZERO, real(self._above(down(epsilon))))
 
     def epsilon(self, delta: Number) -> Number:
         """From 0 to an ε at which δ is certainly not exceeded."""
@@ -160,7 +175,7 @@ class SlidingBound:
         for _ in range(60):
             half = (low + high) / 2
             low, high = (low, half) if self._above(half) <= limit else (half, high)
-        return between(ZERO, minimum(iv.mpf(high), self.pure))
+        return between(ZERO, minimum(real(high), self.pure))
 
     epsilon_above = epsilon
 
@@ -220,7 +235,7 @@ def _evenly(bound: PairBound) -> bool:
 def _edges_meet(first: object, second: object) -> bool:
     assert isinstance(first, BoundedLaplaceLoss)
     assert isinstance(second, BoundedLaplaceLoss)
-    return bool(abs(first.edge - second.edge).b <= iv.mpf("1e-40"))
+    return bool(abs(first.edge - second.edge).b <= real("1e-40"))
 
 
 def _sides(stage: BoundedLaplace, pair: Pair) -> PairBound:
@@ -231,7 +246,7 @@ def _sides(stage: BoundedLaplace, pair: Pair) -> PairBound:
         for block in pair.blocks:
             x, y = (_inside(stage, getattr(block, side)) for side in (first, second))
             if not block.same and abs(y - x).b > 0:
-                middle_of_both = iv.mpf(((x + y) / 2).mid)
+                middle_of_both = real(((x + y) / 2).mid)
                 p, q = (_above(value, middle_of_both, stage_width(stage)) for value in (x, y))
                 parts.append((AtomLoss.of_bits(p, q), block.count))
         ways.append(PrivacyLoss(tuple(parts)))
@@ -242,7 +257,7 @@ def _above(value: Number, threshold: Number, width: Number) -> Number:
     """P(output > threshold), all measured from the lower limit in scales."""
 
     def tail(distance: Number) -> Number:
-        less = iv.exp(-abs(distance)) / 2
+        less = exp(-abs(distance)) / 2
         return less if distance.a >= 0 else 1 - less if distance.b <= 0 else between(less, 1 - less)
 
     top = tail(width - value)
@@ -260,7 +275,7 @@ def _limits(stage: BoundedLaplace, region: Region) -> list[tuple[Number, Number,
     if isinstance(region, Bits | OneHot | Sparse | MinMax):
         return [(ZERO, ONE, round(middle(region.diameter(1))))]
     limit = region.largest_norm(INF)
-    return [(stage.low, stage.high, region.dim)] if limit == INF else [(-iv.mpf(limit), iv.mpf(limit), region.dim)]
+    return [(stage.low, stage.high, region.dim)] if limit == INF else [(-real(limit), real(limit), region.dim)]
 
 
 def _of_limits(stage: BoundedLaplace, region: Region, times: int) -> Sequence[ProfileBound]:
@@ -283,21 +298,21 @@ def _even_loss(stage: BoundedLaplace, low: Number, high: Number) -> BoundedLapla
     """The loss of a pair of limits centered between the mechanism's own, so that both directions are equal."""
     first, second = (minimum(stage.high, maximum(stage.low, end)) for end in (low, high))
     below, above = (first - stage.low) / stage.scale, (stage.high - second) / stage.scale
-    if abs(below - above).b > iv.mpf("1e-40"):
+    if abs(below - above).b > real("1e-40"):
         return None
-    edge = iv.mpf([min(below.a, above.a), max(below.b, above.b)])  # valid for either direction
+    edge = real([min(below.a, above.a), max(below.b, above.b)])  # valid for either direction
     return BoundedLaplaceLoss(maximum(ZERO, edge), (second - first) / stage.scale, stage_width(stage))
 
 
 def _of_answers(stage: BoundedLaplace, region: Region, times: int) -> Sequence[ProfileBound]:
     """A query's answers, which may lie anywhere: pure loss is largest at a limit. Points 3 and 5."""
     width, count = stage_width(stage), region.dim * times
-    shift = minimum(width, iv.mpf(region.diameter(INF).b) / stage.scale)
+    shift = minimum(width, real(region.diameter(INF).b) / stage.scale)
     one = SlidingBound(shift, width)
     if count == 1:
         return [one]
-    rise = iv.log(_twice(minimum(shift, width / 2), width) / _twice(ZERO, width))
-    total = iv.mpf(region.diameter(1).b) * times / stage.scale + count * rise
+    rise = log(_twice(minimum(shift, width / 2), width) / _twice(ZERO, width))
+    total = real(region.diameter(1).b) * times / stage.scale + count * rise
     return [PureBound(minimum(one.pure * count, total), _THEOREM)]
 
 

@@ -6,7 +6,7 @@ The exponential mechanism has its own file.
 from dataclasses import replace
 from typing import Literal
 
-from dpassay.core.numbers import ONE, ZERO, Number, iv, maximum
+from dpassay.core.numbers import ONE, ZERO, Number, log, maximum, real
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact.mechanisms.bit_pairs import Kind, kind_loss, pair_of, worst_kinds
@@ -89,7 +89,7 @@ def _listed(
 def _symmetric(stage: BitNoise) -> bool:
     """Whether ones and zeros are treated the same everywhere, so that both directions of a pair are equal."""
     gaps = [stage.even - stage.odd, stage.even + stage.zero - 1]
-    return all(abs(gap).b < iv.mpf("1e-40") for gap in gaps)
+    return all(abs(gap).b < real("1e-40") for gap in gaps)
 
 
 def _kept_and_flipped(stage: BitNoise) -> tuple[Number, Number]:
@@ -98,7 +98,7 @@ def _kept_and_flipped(stage: BitNoise) -> tuple[Number, Number]:
     Each interval covers the values at all positions; for probabilities near 0 their rounding differences may dominate.
     """
     kept, flipped = (stage.even, stage.odd, 1 - stage.zero), (stage.zero, 1 - stage.even, 1 - stage.odd)
-    first, second = (iv.mpf([min(p.a for p in group), max(p.b for p in group)]) for group in (kept, flipped))
+    first, second = (real([min(p.a for p in group), max(p.b for p in group)]) for group in (kept, flipped))
     return first, second
 
 
@@ -165,7 +165,7 @@ def _of_one_person(region: RowBits, strings: list[tuple[str, str]]) -> list[Pair
                 before = (start + 1 - parity) // 2
                 after = (region.dim + 1 - parity) // 2 - before - len(own)
                 blocks.append(Block(ZERO, ZERO, before, positions))
-                blocks += [Block(iv.mpf(first[i]), iv.mpf(second[i]), 1, positions) for i in own]
+                blocks += [Block(real(first[i]), real(second[i]), 1, positions) for i in own]
                 blocks.append(Block(ZERO, ZERO, after, positions))
             pairs.append(Pair(tuple(block for block in blocks if block.count)))
     return pairs
@@ -193,7 +193,7 @@ def _envelope(p: Number, q: Number) -> AtomLoss:
     lines: list[tuple[Number, Number]] = []  # value at z = 0, and negative slope
     for height, fall in [(ONE, ONE), (p, q), (1 - p, 1 - q), (q, p), (1 - q, 1 - p), (ZERO, ZERO)]:
         # Lines with equal slopes up to rounding are merged.
-        twins = [i for i, line in enumerate(lines) if abs(line[1] - fall).b < iv.mpf("1e-40")]
+        twins = [i for i, line in enumerate(lines) if abs(line[1] - fall).b < real("1e-40")]
         if twins:
             lines[twins[0]] = maximum(lines[twins[0]][0], height), maximum(lines[twins[0]][1], fall)
         else:
@@ -205,9 +205,9 @@ def _envelope(p: Number, q: Number) -> AtomLoss:
         z, there = min(later, key=lambda pair: (float(pair[0].mid), float(pair[1][1].mid)))
         mass = z * (here[1] - there[1])
         if z.a > 0:
-            atoms.append((iv.log(z), mass))
+            atoms.append((log(z), mass))
         elif z.b > 0:  # 0 up to rounding
-            atoms.append((iv.log(iv.mpf(z.b)), maximum(ZERO, mass)))
+            atoms.append((log(real(z.b)), maximum(ZERO, mass)))
         here = there
     return AtomLoss(tuple(atoms), maximum(ZERO, here[0]))
 

@@ -5,7 +5,22 @@ from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, down, iv, log_add, maximum, middle, minimum, number
+from dpassay.core.numbers import (
+    INFINITY,
+    ONE,
+    ZERO,
+    Number,
+    down,
+    exp,
+    log,
+    log_add,
+    maximum,
+    middle,
+    minimum,
+    number,
+    real,
+    sqrt,
+)
 from dpassay.core.theorems import Theorem
 from dpassay.exact.mechanisms.top_k import top_k_profile
 from dpassay.exact.pld.loss_components import AtomLoss
@@ -39,7 +54,7 @@ from dpassay.pipeline.stages.exponential import Choose
 
 INF = float("inf")
 _STEPS, _RATIO = 12, 1.6  # base points to examine, each _RATIO times nearer to the largest loss than the previous one
-_SHORT, _LONG = iv.mpf("1e-6"), 600.0  # ranges for which doubles can place a pair
+_SHORT, _LONG = real("1e-6"), 600.0  # ranges for which doubles can place a pair
 _FAR = 60  # a score this far behind, times the rate, is practically infinitely far: e^−60 remains
 
 
@@ -100,17 +115,17 @@ def choose_bound(stage: Choose, pair: Pair) -> PairBound:
         totals = [_log_total(values, [block.count for block in pair.blocks]) for values in scores]
         atoms = []
         for x, y, block in zip(*scores, pair.blocks, strict=True):
-            chance = iv.exp(x - totals[0]) * block.count
+            chance = exp(x - totals[0]) * block.count
             atoms.append(((ZERO if block.same else x - y) - totals[0] + totals[1], chance))
         losses.append(PrivacyLoss(((AtomLoss(tuple(atoms)), 1),)))
     return PairBound(tuple(losses), Theorem.EXPONENTIAL)
 
 
 def _log_total(scores: Iterable[Number], counts: Iterable[int]) -> Number:
-    total: Number | None = None
+    total = -INFINITY
     for score, count in zip(scores, counts, strict=True):
-        term = score + iv.log(iv.mpf(count))
-        total = term if total is None else log_add(total, term)
+        term = score + log(real(count))
+        total = term if total == -INFINITY else log_add(total, term)
     return total
 
 
@@ -124,11 +139,11 @@ def score_spread(region: Region) -> Number:
     if isinstance(answers, MonotoneBall):  # this holds for monotone functions of them too
         return region.diameter(INF)
     # Two coordinates of a vector of lq norm 1 differ by at most 2^(1 − 1/q).
-    powers = {1.0: ONE, 2.0: iv.sqrt(iv.mpf(2)), INF: iv.mpf(2)}
+    powers = {1.0: ONE, 2.0: sqrt(real(2)), INF: real(2)}
     norms = {q: region.diameter(q) * power for q, power in powers.items()}
     p = getattr(region, "p", INF)
     if p not in powers:
-        norms[p] = region.diameter(p) * iv.mpf(2) ** (1 - 1 / number(p))
+        norms[p] = region.diameter(p) * real(2) ** (1 - 1 / number(p))
     return minimum(*norms.values())
 
 
@@ -157,8 +172,8 @@ def score_width(region: Region) -> Number:
 def _largest(region: Region, rate: Number) -> Number:
     """The largest loss that the width of the region allows: exponential.md, points 2 and 5."""
     if isinstance(region, Rows) and region.limits is not None:
-        width = iv.exp(-rate * (region.limits[1] - region.limits[0]))
-        return -iv.log((region.dim * width) / (width + region.dim - 1))
+        width = exp(-rate * (region.limits[1] - region.limits[0]))
+        return -log((region.dim * width) / (width + region.dim - 1))
     return largest_choice(rate * score_width(region), region.dim)
 
 
@@ -183,7 +198,7 @@ def _region_pairs(region: Region) -> list[Pair]:
         return [Pair((Block(high, low, 1), Block(rest, rest, region.dim - 1))) for rest in (high, low)]
     pairs = [region.farthest(q) for q in (1.0, 2.0, INF)]
     if isinstance(region, Ball | Sphere):
-        size = region.radius / iv.mpf(2) ** (1 / number(getattr(region, "p", 2.0)))
+        size = region.radius / real(2) ** (1 / number(getattr(region, "p", 2.0)))
         rest = (Block(ZERO, ZERO, region.dim - 2),) if region.dim > 2 else ()
         pairs.insert(0, Pair((Block(size, -size, 1), Block(-size, size, 1), *rest)))
     return pairs
@@ -218,10 +233,8 @@ def _count_pairs(region: Counted, rate: Number) -> list[Pair]:
     behind.append(length + _FAR)
     leads = dict.fromkeys([0, *(round((math.log(moving) - odds) / middle(rate)) for odds in behind)])
     never = min(0, *leads) - math.ceil(200 / middle(rate)) if moving < n else 0
-    rest = (Block(iv.mpf(never), iv.mpf(never), n - moving),) if moving < n else ()
-    return [
-        Pair((Block(iv.mpf(lead + up), iv.mpf(lead), 1), Block(ZERO, iv.mpf(back), moving), *rest)) for lead in leads
-    ]
+    rest = (Block(real(never), real(never), n - moving),) if moving < n else ()
+    return [Pair((Block(real(lead + up), real(lead), 1), Block(ZERO, real(back), moving), *rest)) for lead in leads]
 
 
 def _log_odds(loss: float, length: float) -> float:
@@ -271,4 +284,4 @@ def _worst_at(stage: Choose, region: Region, ranged: RangeBound, order: Number, 
 
 def _least_of_rows(spread: Number, count: int) -> Number:
     """The smallest loss of the output whose score rises from the lowest to the highest, if others are lowest."""
-    return iv.log(iv.mpf(count) / (1 + (count - 1) * iv.exp(-spread)))
+    return log(real(count) / (1 + (count - 1) * exp(-spread)))

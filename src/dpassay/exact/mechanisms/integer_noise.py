@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-from dpassay.core.numbers import ONE, ZERO, Number, iv, up
+from dpassay.core.numbers import ONE, ZERO, Number, real, up
 from dpassay.core.theorems import Theorem
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.exact.pld.noises.integer import surely_broken, whole_number
@@ -95,8 +95,8 @@ def whole_profile(noise: DiscreteNoise, outputs: OutputRegion, pushed: list[Pair
         candidates = [] if pair is None else [Candidate(pair, nothing_hidden)]
         return replace(profile, candidates=tuple(candidates), uppers=(nothing_hidden,))
     pairs, known = whole_pairs(noise, region)
-    real = [pair for pair in (pairs if outputs.exact else pushed) if _is_whole(pair) and pair.distance(1).a > 0]
-    candidates = [Candidate(pair, _pair_bound(noise, pair)) for pair in real] if shown else []
+    occurring = [pair for pair in (pairs if outputs.exact else pushed) if _is_whole(pair) and pair.distance(1).a > 0]
+    candidates = [Candidate(pair, _pair_bound(noise, pair)) for pair in occurring] if shown else []
     uppers = list(_uppers(noise, region))
     if known and (isinstance(noise, DiscreteLaplace) or all(_differing(pair) == 1 for pair in pairs)):
         losses = [loss for pair in pairs for loss in _pair_bound(noise, pair).losses]
@@ -108,16 +108,16 @@ def _uppers(noise: DiscreteNoise, region: Region) -> Iterable[ProfileBound]:
     """What holds whichever pair dominates: the loss of one coordinate that moves by the whole l1 distance, and zCDP."""
     most = math.floor(up(region.diameter(1)))
     if most <= _FARTHEST:
-        yield _pair_bound(noise, Pair((Block(iv.mpf(most), ZERO, 1),)))
+        yield _pair_bound(noise, Pair((Block(real(most), ZERO, 1),)))
     elif isinstance(noise, DiscreteLaplace):
         yield PureBound(region.diameter(1) / noise.scale, Theorem.DISCRETE_LAPLACE)
     if isinstance(noise, DiscreteGaussian):
-        yield ZcdpBound(iv.mpf(region.diameter(2).b) ** 2 / (2 * noise.sigma**2), Theorem.DISCRETE_GAUSSIAN)
+        yield ZcdpBound(real(region.diameter(2).b) ** 2 / (2 * noise.sigma**2), Theorem.DISCRETE_GAUSSIAN)
 
 
 def _clearly_broken(gap: Number) -> bool:
     """Whether a difference of two values that were computed in doubles is certainly not an integer."""
-    return surely_broken(gap + iv.mpf(["-1e-6", "1e-6"])) and abs(gap).b < 1e6
+    return surely_broken(gap + real(["-1e-6", "1e-6"])) and abs(gap).b < 1e6
 
 
 def _differing(pair: Pair) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, maximum, minimum
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, exp, log, maximum, minimum, real
 from dpassay.core.theorems import Theorem
 from dpassay.exact.mechanisms.exponential_mechanism import cube_of, score_spread, score_width
 from dpassay.exact.pld.loss_components import AtomLoss
@@ -32,15 +32,15 @@ def noisy_max_profile(stage: NoisyMax, outputs: OutputRegion, anywhere: bool) ->
     if width.b < INFINITY:
         chances = (first_chance(stage.noise, gap, outputs.region.dim) for gap in (width, -width))
         most, least = chances
-        pure = minimum(spread, iv.log(most / least))
+        pure = minimum(spread, log(most / least))
     free = outputs.exact and anywhere and isinstance(region, SensitivityBall) and region is outputs.region
     pairs: list[Pair] = []
     if outputs.exact and region is outputs.region:
         pairs = list(_free_pairs(region, spread / stage.rate) if free else _pairs(region))
     candidates = tuple(Candidate(pair, noisy_max_bound(stage, pair)) for pair in pairs)
     first = pairs[0] if pairs else None
-    tails = iv.mpf(spread.a) if free else None
-    uppers = (PureBound(iv.mpf(pure.b), Theorem.NOISY_MAX),)
+    tails = real(spread.a) if free else None
+    uppers = (PureBound(real(pure.b), Theorem.NOISY_MAX),)
     return PrivacyProfile(candidates, uppers, (Theorem.NOISY_MAX,), tail_lower_bound=tails, pair=first)
 
 
@@ -66,7 +66,7 @@ def _free_pairs(region: Region, move: Number) -> Iterator[Pair]:
     if not one_moves and p < INF and n > 2:
         return  # all outputs but two would have to be out of reach
     for lead in _LEADS:
-        ahead = move * iv.mpf(lead)
+        ahead = move * real(lead)
         behind = ahead - move
         yield Pair(
             (Block(ahead, behind, 1), Block(ZERO, ZERO, n - 1))
@@ -80,7 +80,7 @@ def noisy_max_bound(stage: NoisyMax, pair: Pair) -> PairBound:
     first, others = pair.blocks
     n = others.count + 1
     p, q = (first_chance(stage.noise, stage.rate * (getattr(first, side) - getattr(others, side)), n) for side in "xy")
-    law, other = ((one, maximum(1 - one, iv.mpf("1e-60"))) for one in (p, q))
+    law, other = ((one, maximum(1 - one, real("1e-60"))) for one in (p, q))
     return PairBound(
         tuple(PrivacyLoss(((AtomLoss.between(*way), 1),)) for way in ((law, other), (other, law))), Theorem.NOISY_MAX
     )
@@ -93,13 +93,13 @@ def first_chance(noise: str, gap: Number, n: int) -> Number:
     >>> round(middle(first_chance("exponential", ONE, 2)), 9), round(middle(first_chance("laplace", ONE, 2)), 9)
     (0.816060279, 0.724090419)
     """
-    size, half = abs(gap), iv.mpf(2) ** -n
-    small = iv.exp(-size)
+    size, half = abs(gap), real(2) ** -n
+    small = exp(-size)
     if noise == "exponential":
         return small / n if gap.mid < 0 else _one_less_power(small, n) / (n * small)
     if gap.mid < 0:
-        between_scores = size if n == 2 else (iv.exp((n - 2) * size) - 1) / (n - 2)
-        return half * iv.exp(-(n - 1) * size) * (iv.mpf(1) / n + between_scores) + small * (1 - half) / n
+        between_scores = size if n == 2 else (exp((n - 2) * size) - 1) / (n - 2)
+        return half * exp(-(n - 1) * size) * (real(1) / n + between_scores) + small * (1 - half) / n
     last = small / 2
     ends = half * small / n + _one_less_power(last, n) / (n * small)
     if n <= _MOST_TERMS:
@@ -114,11 +114,11 @@ def _integral(size: Number, last: Number, n: int) -> Number:
     for k in range(1, n - 1):
         power, half = power * (1 - last), half / 2
         total += (power - half) / k
-    return (1 - last) ** (n - 1) / last - iv.mpf(2) ** (2 - n) - (n - 1) * (size - total)
+    return (1 - last) ** (n - 1) / last - real(2) ** (2 - n) - (n - 1) * (size - total)
 
 
 def _one_less_power(x: Number, n: int) -> Number:
     """1 − (1 − x)^n; for small x between nx − n(n−1)x²/2 and nx."""
-    if (n * x).b < iv.mpf("1e-20"):
+    if (n * x).b < real("1e-20"):
         return between(n * x * (1 - (n - 1) * x / 2), n * x)
     return 1 - (1 - x) ** n

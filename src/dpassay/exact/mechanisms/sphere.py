@@ -6,7 +6,25 @@ import numpy as np
 
 from dpassay.core.functions.log_concave import log_integral
 from dpassay.core.functions.roots import falling_root
-from dpassay.core.numbers import ONE, ZERO, Number, between, down, exactly, iv, minimum, number, up
+from dpassay.core.numbers import (
+    ONE,
+    PI,
+    ZERO,
+    Number,
+    atan2,
+    between,
+    cos,
+    down,
+    exactly,
+    exp,
+    log,
+    minimum,
+    number,
+    real,
+    sin,
+    sqrt,
+    up,
+)
 from dpassay.core.theorems import Theorem
 from dpassay.exact.dataflow.post_processing import VisibleThresholds
 from dpassay.exact.profiles.bounds import PureBound
@@ -17,8 +35,8 @@ from dpassay.pipeline.stages.noises.directions import Direction, VonMisesFisher
 from dpassay.values import dataclass
 
 _LARGEST_ERROR = 1e-4  # of a logarithm in doubles; if it may be larger, only what ε-DP implies is stated
-SMALL_ANGLE = iv.mpf("1e-3")
-_NOTHING = iv.mpf("1e-3000")
+SMALL_ANGLE = real("1e-3")
+_NOTHING = real("1e-3000")
 
 
 @dataclass(frozen=True)
@@ -53,7 +71,7 @@ class OppositeBound:
             return between(ZERO, most)
         low = self._log_numerator(up(epsilon) + 2 * half.error)[0] - self._log_total[1]
         high = self._log_numerator(max(0.0, down(epsilon) - 2 * half.error))[1] - self._log_total[0]
-        found = (iv.exp(exactly(end)) if end > -np.inf else other for end, other in ((low, ZERO), (high, ONE)))
+        found = (exp(exactly(end)) if end > -np.inf else other for end, other in ((low, ZERO), (high, ONE)))
         return minimum(between(*found), most)
 
     def _log_numerator(self, epsilon: float) -> tuple[float, float]:
@@ -68,15 +86,15 @@ class OppositeBound:
         """Where the decreasing δ(ε) passes δ: guessed, and verified to be above δ on one side and not on the other."""
         if self.delta(ZERO).b <= delta.a:
             return ZERO
-        target = iv.log(delta)
+        target = log(delta)
 
         def above(epsilon: float) -> float:
             found = self.delta(number(epsilon))
-            return float((iv.log(iv.mpf(found.mid) if found.mid > 0 else _NOTHING) - target).mid)
+            return float((log(real(found.mid) if found.mid > 0 else _NOTHING) - target).mid)
 
         guess = number(falling_root(above, 0.0, up(self.pure), 1e-7)[0]) if above(0.0) > 0 else ZERO
         for slack in ("1e-6", "1e-5", "1e-4", "1e-3", "1e-2", "1e-1"):
-            low, high = guess * (1 - iv.mpf(slack)), minimum(self.pure, guess * (1 + iv.mpf(slack)) + iv.mpf(slack))
+            low, high = guess * (1 - real(slack)), minimum(self.pure, guess * (1 + real(slack)) + real(slack))
             if self.delta(high).b <= delta.a and (low.b <= 0 or self.delta(low).a > delta.b):
                 return between(low, high)
         return between(ZERO, PureBound(self.pure, self.theorem).epsilon(delta))
@@ -100,18 +118,18 @@ def pair_loss(stage: Direction, pair: Pair) -> Number:
 
 def pair_angle(pair: Pair) -> Number:
     """The angle between two unit vectors."""
-    return angle_of(minimum(iv.mpf(2), pair.distance(2)))
+    return angle_of(minimum(real(2), pair.distance(2)))
 
 
 def angle_of(chord: Number) -> Number:
     """The angle between two unit vectors, given their distance: 2 arcsin(c/2).
 
-    >>> round(float(angle_of(iv.mpf(1)).mid), 9)  # π/3
+    >>> round(float(angle_of(real(1)).mid), 9)  # π/3
     1.047197551
     """
     if chord.b >= 2:
-        return between(angle_of(iv.mpf(chord.a)), +iv.pi) if chord.a < 2 else +iv.pi
-    return 2 * iv.atan2(chord, iv.sqrt(4 - chord**2))
+        return between(angle_of(real(chord.a)), +PI) if chord.a < 2 else +PI
+    return 2 * atan2(chord, sqrt(4 - chord**2))
 
 
 def loss_per_distance(stage: Direction, metric: str, dim: int) -> Number:
@@ -119,7 +137,7 @@ def loss_per_distance(stage: Direction, metric: str, dim: int) -> Number:
     if metric == "angle":
         return stage.kappa
     chord = stage.kappa if isinstance(stage, VonMisesFisher) else stage.largest_loss / 2
-    return chord * (iv.sqrt(iv.mpf(dim)) if metric == "linf" else ONE)
+    return chord * (sqrt(real(dim)) if metric == "linf" else ONE)
 
 
 def steepest_pair(stage: Direction, metric: str, dim: int) -> Pair:
@@ -129,4 +147,4 @@ def steepest_pair(stage: Direction, metric: str, dim: int) -> Pair:
     if metric == "l2" or not isinstance(stage, VonMisesFisher):
         return Sphere(ONE, dim).farthest(2)
     rest = (Block(ZERO, ZERO, dim - 2),) if dim > 2 else ()
-    return Pair((Block(ZERO, iv.sin(SMALL_ANGLE), 1), Block(ONE, iv.cos(SMALL_ANGLE), 1), *rest))
+    return Pair((Block(ZERO, sin(SMALL_ANGLE), 1), Block(ONE, cos(SMALL_ANGLE), 1), *rest))

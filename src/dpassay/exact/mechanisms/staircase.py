@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from dpassay.core.numbers import ONE, ZERO, Number, iv, number
+from dpassay.core.numbers import ONE, ZERO, Number, number, real
 from dpassay.core.theorems import Theorem
 from dpassay.exact.pld.noises.staircase import MOST_STEPS, staircase_loss, steps_apart
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
@@ -22,12 +22,12 @@ _THEOREM = Theorem.STAIRCASE
 def staircase_profile(noise: Staircase, outputs: OutputRegion, pushed: list[Pair], shown: bool) -> PrivacyProfile:
     """Bounds for staircase noise on a bounded region; `shown`: the whole output is visible."""
     region = outputs.region
-    real: list[Pair] = []
+    occurring: list[Pair] = []
     if shown:
-        real = [*dominating_pairs(Laplace(ONE), region)[0], *_slivers(noise, region)] if outputs.exact else pushed
-    real = [pair for pair in real if pair.distance(1).a > 0]
-    candidates = tuple(Candidate(pair, _pair_bound(noise, pair)) for pair in real)
-    sums = [sum((steps_apart(iv.mpf(size.a)) * count for size, count in _sizes(noise, pair)), 0) for pair in real]
+        occurring = [*dominating_pairs(Laplace(ONE), region)[0], *_slivers(noise, region)] if outputs.exact else pushed
+    occurring = [pair for pair in occurring if pair.distance(1).a > 0]
+    candidates = tuple(Candidate(pair, _pair_bound(noise, pair)) for pair in occurring)
+    sums = [sum((steps_apart(real(size.a)) * count for size, count in _sizes(noise, pair)), 0) for pair in occurring]
     return PrivacyProfile(
         candidates,
         tuple(_uppers(noise, region)),
@@ -40,7 +40,7 @@ def staircase_profile(noise: Staircase, outputs: OutputRegion, pushed: list[Pair
 
 def _uppers(noise: Staircase, region: Region) -> Iterable[ProfileBound]:
     """Moving any coordinate farther increases the loss, so each is moved as far as one can be."""
-    farthest, whole = (iv.mpf((region.diameter(q) / noise.sensitivity).b) for q in (INF, 1.0))
+    farthest, whole = (real((region.diameter(q) / noise.sensitivity).b) for q in (INF, 1.0))
     count = most_differing(region)
     if farthest.b <= 0 or not count:
         yield PureBound(ZERO, _THEOREM)
@@ -53,7 +53,7 @@ def _uppers(noise: Staircase, region: Region) -> Iterable[ProfileBound]:
 
 def _pair_bound(noise: Staircase, pair: Pair) -> PairBound:
     """The noise is even, so both directions are equal. For very large losses only the farthest coordinate is used."""
-    sizes = [(iv.mpf(size.a), count) for size, count in _sizes(noise, pair)]
+    sizes = [(real(size.a), count) for size, count in _sizes(noise, pair)]
     if any(steps_apart(size) > MOST_STEPS for size, _ in sizes):
         sizes = [(max((size for size, _ in sizes), key=lambda size: size.a), 1)]
     return PairBound((PrivacyLoss(tuple((staircase_loss(noise, size), count) for size, count in sizes)),), _THEOREM)
@@ -72,9 +72,9 @@ def _slivers(noise: Staircase, region: Region) -> list[Pair]:
     ball = region.ball if isinstance(region, SensitivityBall) else region
     if not isinstance(ball, Ball) or ball.p == INF or not 1 < ball.dim <= MOST_COORDINATES:
         return []
-    p, width = number(ball.p), iv.mpf((2 * ball.radius / noise.sensitivity).a)
+    p, width = number(ball.p), real((2 * ball.radius / noise.sensitivity).a)
     least = steps_apart(width) - 1
-    large = iv.mpf(((width + least) / 2).mid)
+    large = real(((width + least) / 2).mid)
     small = ((width**p - large**p) / (ball.dim - 1)) ** (1 / p) / 2
-    halves = [iv.mpf((size * noise.sensitivity / 2).mid) for size in (large, small)]
+    halves = [real((size * noise.sensitivity / 2).mid) for size in (large, small)]
     return [Pair((Block(halves[0], -halves[0], 1), Block(halves[1], -halves[1], ball.dim - 1)))]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, log_add, minimum, number
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exp, log, log_add, minimum, number, real
 from dpassay.core.theorems import Theorem
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
@@ -50,13 +50,13 @@ def most_outside(reach: Number, k: int, dim: int) -> Number:
     (0.5, 1.0)
     """
     others = dim - k
-    return ONE if others >= k else 1 / (1 + (k - others) * iv.exp(-reach) / others)
+    return ONE if others >= k else 1 / (1 + (k - others) * exp(-reach) / others)
 
 
 def _pairs(region: Region, k: int, cube: tuple[Number, Number] | None) -> list[Pair]:
     """One vector chooses outputs that the other one drops; those come last, so that others win ties."""
     dim, others = region.dim, region.dim - k
-    root = ONE if getattr(region, "p", INF) == INF else iv.mpf(others) ** (1 / number(getattr(region, "p", 2.0)))
+    root = ONE if getattr(region, "p", INF) == INF else real(others) ** (1 / number(getattr(region, "p", 2.0)))
     if cube is not None:
         low, high = cube
         return [Pair((Block(low, high, k), Block(high, low, others)))]
@@ -88,7 +88,7 @@ def top_k_bound(stage: Choose, k: int, pair: Pair) -> PairBound | None:
         totals = [_log_total(values, kept) for values, kept in zip(scores, (here, there), strict=True)]
         atoms, outside = [], ZERO
         for x, y, block, own, other in zip(*scores, blocks, here, there, strict=True):
-            chance = iv.exp(x - totals[0])
+            chance = exp(x - totals[0])
             if common := min(own, other):
                 atoms.append(((ZERO if block.same else x - y) - totals[0] + totals[1], chance * common))
             outside += chance * max(0, own - other)
@@ -111,9 +111,9 @@ def _kept(values: Sequence[Number], counts: Sequence[int], k: int) -> list[int] 
 
 
 def _log_total(scores: Sequence[Number], counts: Sequence[int]) -> Number:
-    total: Number | None = None
+    total = -INFINITY
     for score, count in zip(scores, counts, strict=True):
         if count:
-            term = score + iv.log(iv.mpf(count))
-            total = term if total is None else log_add(total, term)
+            term = score + log(real(count))
+            total = term if total == -INFINITY else log_add(total, term)
     return total

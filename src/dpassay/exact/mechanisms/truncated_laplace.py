@@ -1,6 +1,6 @@
 """Bounds for truncated Laplace noise: docs/proofs/truncated-laplace.md."""
 
-from dpassay.core.numbers import ZERO, iv, maximum
+from dpassay.core.numbers import ZERO, maximum, real
 from dpassay.core.theorems import Theorem
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.exact.pld.noises.truncated_laplace import TruncatedLaplaceLoss, truncated_loss
@@ -22,13 +22,13 @@ def truncated_profile(
     """The noise is log-concave and even, so the worst shifts of Laplace noise are also the worst here."""
     region = outputs.region
     pairs, known = dominating_pairs(Laplace(noise.scale), region)
-    farthest = Pair((Block(iv.mpf(region.diameter(float("inf")).b), ZERO, most_differing(region)),))
+    farthest = Pair((Block(real(region.diameter(float("inf")).b), ZERO, most_differing(region)),))
     above = tuple(_loss(noise, pair) for pair in (pairs if known else [farthest]))
     uppers = [PairBound(above, _THEOREM)]
     if len(above) > 1:  # one loss that dominates all, so that steps can be repeated
         uppers.append(PairBound((_coarsest(above),), _THEOREM))
-    real = [pair for pair in (pairs if outputs.exact else pushed) if pair.distance(1).a > 0] if shown else []
-    candidates = [Candidate(pair, PairBound((_loss(noise, pair),), _THEOREM)) for pair in real]
+    occurring = [pair for pair in (pairs if outputs.exact else pushed) if pair.distance(1).a > 0] if shown else []
+    candidates = [Candidate(pair, PairBound((_loss(noise, pair),), _THEOREM)) for pair in occurring]
     theorems = (Theorem.DIAMETERS, Theorem.WORST_SHIFT, _THEOREM)
     return PrivacyProfile(tuple(candidates), tuple(uppers), theorems, noise=noise, region=region)
 

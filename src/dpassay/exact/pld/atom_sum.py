@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpassay.core.numbers import ONE, ZERO, Number, between, down, exactly, iv, maximum, middle, minimum, up
+from dpassay.core.numbers import ONE, ZERO, Number, between, down, exactly, log, maximum, middle, minimum, up
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.pipeline.pair import Array
 from dpassay.values import dataclass
@@ -126,12 +126,12 @@ def _power(component: AtomLoss, count: int) -> tuple[Array, Array, float] | None
     if count > 1 and (kinds > MOST_KINDS or math.comb(count + kinds - 1, kinds - 1) > MOST_OUTCOMES):
         return None
     numbers = _shares(count, kinds) if count > 1 else np.eye(kinds, dtype=int)
-    chances = [iv.log(chance) for _, chance in atoms]
+    chances = [log(chance) for _, chance in atoms]
     ways = _log_factorials(count)
-    logs = ways[count] - ways[numbers].sum(axis=1) + numbers @ np.array([middle(log) for log in chances])
+    logs = ways[count] - ways[numbers].sum(axis=1) + numbers @ np.array([middle(one) for one in chances])
     losses = numbers @ np.array([middle(loss) for loss, _ in atoms])
     off = max(up(value) - down(value) for value in (*chances, *(loss for loss, _ in atoms)))
-    largest = max(abs(down(log)) for log in chances) + max(up(abs(loss)) for loss, _ in atoms)
+    largest = max(abs(down(one)) for one in chances) + max(up(abs(loss)) for loss, _ in atoms)
     error = 2 * count * off + _U * ((8 + 2 * kinds) * float(ways[count]) + (4 + kinds) * count * largest + 16)
     return logs, losses, error
 

@@ -8,9 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from functools import cached_property
 
-from mpmath.libmp import from_man_exp, to_fixed
-
-from dpassay.core.numbers import INFINITY, ZERO, Number, between, iv, maximum, number
+from dpassay.core.numbers import INFINITY, ZERO, Number, between, ceiling, exp, floor, log, maximum, number, real
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.values import dataclass
 
@@ -19,20 +17,22 @@ _UNIT = 1 << _BITS
 
 
 def _fixed(value: Number) -> tuple[int, int]:
-    """A number as fixed point, rounded down and up."""
-    low, high = (to_fixed(end, _BITS) for end in value._mpi_)
-    return int(low) - 1, int(high) + 1
+    """A number as fixed point, rounded down and up; an error if an end is infinite."""
+    fixed = value * _UNIT
+    return floor(fixed), ceiling(fixed)
 
 
 def _number(low: int, high: int) -> Number:
-    return iv.make_mpf((from_man_exp(max(0, low), -_BITS), from_man_exp(high, -_BITS)))
+    return between(real(max(0, low)), real(high)) / _UNIT
 
 
 def _from_mode(ratio: Number, shares: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Weights in one direction from the largest: each is the previous one times the ratio and a fraction."""
-    (ratio_low, ratio_high), low, high = _fixed(ratio), _UNIT, _UNIT
-    weights = []
+    low, high = _UNIT, _UNIT
+    weights: list[tuple[int, int]] = []
     for times, by in shares:
+        if not weights:  # where there are none, the ratio may be of any size
+            ratio_low, ratio_high = _fixed(ratio)
         low = low * ratio_low * times // (by << _BITS)
         high = high * ratio_high * times // (by << _BITS) + 1
         weights.append((low, high))
@@ -90,7 +90,7 @@ class TwoAtomPower:
         spare = beyond + (self.count * high[0] if first else 0)
         finite = (p + r) ** self.count
         scale = finite / _number(sum(low), sum(high) + spare)
-        damp_low, damp_high = _fixed(iv.exp(-self.gap))
+        damp_low, damp_high = _fixed(exp(-self.gap))
         totals, damped = [], []
         total = [0, beyond]
         damp = [0, beyond]
@@ -106,7 +106,7 @@ class TwoAtomPower:
         first, totals, damped = self._sums
         if i >= len(totals):
             return ZERO if first + len(totals) > self.count else between(ZERO, totals[-1])
-        return totals[i] - iv.exp(epsilon - self.loss(first + i)) * damped[i]
+        return totals[i] - exp(epsilon - self.loss(first + i)) * damped[i]
 
     def _first(self, holds: Callable[[int], bool]) -> int:
         """The first kept loss of which something holds that holds of all after it, or how many are kept."""
@@ -147,8 +147,7 @@ class TwoAtomPower:
             ratio = (totals[i] - delta) / damped[i]
             if ratio.b > 0:
                 found.append(
-                    self.loss(first + i)
-                    + (iv.log(ratio) if ratio.a > 0 else between(-INFINITY, iv.log(iv.mpf(ratio.b))))
+                    self.loss(first + i) + (log(ratio) if ratio.a > 0 else between(-INFINITY, log(real(ratio.b))))
                 )
         largest = maximum(*found)
         return between(largest, self.loss(self.count)) if latest == len(totals) else largest

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpassay.core.numbers import down, iv, middle, up
+from dpassay.core.numbers import down, exp, middle, up
 from dpassay.exact.pld.lattice_sum import CellMasses
 from dpassay.exact.pld.lattice_window import Limits, Sketch
 from dpassay.exact.pld.loss_components import AtomLoss, GaussianLoss, LaplaceLoss, LossComponent
@@ -78,7 +78,7 @@ def _atom_cells(component: AtomLoss, step: float, upper: bool) -> CellMasses:
     edges = lowest + step * (cells - 1)
     outside = np.maximum(edges - losses, losses - edges - step).max(initial=0.0)
     blur = float(outside) + wide + 16 * _U * size if upper else 0.0
-    seconds = [chance * iv.exp(-loss) for loss, chance in component.atoms]
+    seconds = [chance * exp(-loss) for loss, chance in component.atoms]
 
     def gathered(values: list[float], more: float) -> Array:
         return np.asarray(np.bincount(cells, weights=values, minlength=last + 2) * (1 + more * len(values) * _U))

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from dpassay.core.functions.normal import gaussian_delta
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, down, iv, maximum, number, up
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, down, exp, log, maximum, number, real, sqrt, up
 from dpassay.errors import InputError
 from dpassay.pipeline.pair import Array
 from dpassay.values import dataclass
@@ -77,7 +77,7 @@ class LaplaceLoss:
     @property
     def mean(self) -> Number:
         """a − 1 + e^−a."""
-        return self.shift - 1 + iv.exp(-self.shift)
+        return self.shift - 1 + exp(-self.shift)
 
     @property
     def span(self) -> float:
@@ -85,7 +85,7 @@ class LaplaceLoss:
 
     def delta(self, epsilon: Number) -> Number:
         """1 − e^((ε−a)/2) up to ε = a."""
-        return maximum(ZERO, 1 - iv.exp((epsilon - self.shift) / 2))
+        return maximum(ZERO, 1 - exp((epsilon - self.shift) / 2))
 
     def cells(self, step: float, stride: int, upper: bool) -> Cells:
         """Two atoms and cells between; the loss of a cell as a whole is exactly its middle."""
@@ -190,7 +190,7 @@ class AtomLoss:
 
     >>> from dpassay.core.numbers import middle, number
     >>> keep = number("0.75")
-    >>> component = AtomLoss(((iv.log(3), keep), (-iv.log(3), 1 - keep)))
+    >>> component = AtomLoss(((log(3), keep), (-log(3), 1 - keep)))
     >>> round(middle(component.delta(ZERO)), 9)
     0.5
     """
@@ -208,7 +208,7 @@ class AtomLoss:
             if other == 0:
                 infinite += one
             else:
-                atoms.append((iv.log(one / other), one))
+                atoms.append((log(one / other), one))
         return cls(tuple(atoms), infinite)
 
     @classmethod
@@ -235,7 +235,7 @@ class AtomLoss:
         return max((up(abs(loss)) for loss, _ in self.atoms), default=0.0)
 
     def delta(self, epsilon: Number) -> Number:
-        terms = (p * maximum(ZERO, 1 - iv.exp(epsilon - loss)) for loss, p in self.atoms if loss.b > epsilon.a)
+        terms = (p * maximum(ZERO, 1 - exp(epsilon - loss)) for loss, p in self.atoms if loss.b > epsilon.a)
         return sum(terms, self.infinite)
 
     def tail(self, epsilon: Number) -> Number:
@@ -251,9 +251,9 @@ class AtomLoss:
         """
         best, p, q = ZERO, self.infinite, ZERO
         for loss, chance in sorted(self.atoms, key=lambda atom: -atom[0].mid):
-            p, q = p + chance, q + chance * iv.exp(-loss)
+            p, q = p + chance, q + chance * exp(-loss)
             if (p - delta).a > 0:
-                best = maximum(best, iv.log((p - delta) / q))
+                best = maximum(best, log((p - delta) / q))
         return best
 
     def power(self, count: int) -> AtomLoss | None:
@@ -279,7 +279,7 @@ class AtomLoss:
 
 def minimum_one(value: Number) -> Number:
     """Cap a probability at 1."""
-    return iv.mpf([min(value.a, ONE), min(value.b, ONE)])
+    return real([min(value.a, ONE), min(value.b, ONE)])
 
 
 def high_share(centre: Array, low: Array, high: Array) -> Array:
@@ -314,5 +314,5 @@ def merged(components: Iterable[tuple[LossComponent, int]]) -> tuple[tuple[LossC
     if product is not None:
         merged.append((product, 1))
     if not square == 0:
-        merged.append((GaussianLoss(iv.sqrt(square)), 1))
+        merged.append((GaussianLoss(sqrt(square)), 1))
     return tuple(merged)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.core.functions.roots import falling_root
-from dpassay.core.numbers import ZERO, Number, down, exactly, iv, middle, up
+from dpassay.core.numbers import ZERO, Number, down, exactly, middle, real, up
 from dpassay.errors import InputError
 from dpassay.exact.pld.loss_components import Cells, LossComponent, high_share
 from dpassay.pipeline.pair import Array
@@ -125,7 +125,7 @@ class ComposedLoss:
 
     def _sum(self, epsilon: float | Number, upper: bool, damped: bool) -> float:
         # Losses are counted down from the largest, so that they are precise where few outcomes reach it.
-        gap = self.top - iv.mpf(epsilon)
+        gap = self.top - real(epsilon)
         distance = up(gap) if upper else down(gap)
         terms, beyond = self._above if upper else self._below
         near = 1 + 4 * _U if upper else 1 - 4 * _U

@@ -25,11 +25,13 @@ from dpassay.core.numbers import (
     between,
     down,
     exactly,
-    iv,
+    log,
     maximum,
     middle,
     minimum,
     number,
+    real,
+    sqrt,
     up,
 )
 from dpassay.core.theorems import Theorem
@@ -55,8 +57,8 @@ from dpassay.values import dataclass
 
 COARSEST, RESOLUTIONS = 1 << 12, (1 << 14, 1 << 17, 1 << 20)  # grid points, to begin with
 ANSWERS = 128  # cached, of each kind
-CLOSE_EPSILON, CLOSE_DELTA = iv.mpf("1e-5"), iv.mpf("1e-4")  # relative widths at which refining stops
-CLOSE_FOLDED = iv.mpf("1e-3")  # a folded sum that is closer than this is not refined by a grid
+CLOSE_EPSILON, CLOSE_DELTA = real("1e-5"), real("1e-4")  # relative widths at which refining stops
+CLOSE_FOLDED = real("1e-3")  # a folded sum that is closer than this is not refined by a grid
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,7 @@ class PrivacyLoss:
             return self.epsilon_number(delta)
         composed = self.composed("delta-up", self.step(RESOLUTIONS[1]), delta=down(delta))
         bound = exactly(composed.epsilon(down(delta), upper=True))
-        return iv.mpf(min(bound.b, self.pure.b))
+        return real(min(bound.b, self.pure.b))
 
     def epsilon_below(self, delta: Number, points: int = RESOLUTIONS[0]) -> Number:
         """A quick lower bound on ε(δ): a coarser grid, from below only."""
@@ -243,7 +245,7 @@ class PrivacyLoss:
             return self.pure
         if isinstance(self._closed, GaussianLoss):
             mu = self._closed.mu
-            return mu**2 / 2 + mu * iv.sqrt(2 * iv.log(1 / delta))
+            return mu**2 / 2 + mu * sqrt(2 * log(1 / delta))
         return number(2 * self.components[0][0].span + 1)
 
     def step(self, points: int) -> float:
@@ -344,7 +346,7 @@ def _epsilon_on_grid(loss: PrivacyLoss, delta: Number) -> Number:
         below, above = up(delta), down(delta)
         lower = loss.composed("delta-down", step, delta=below).epsilon(below, upper=False)
         upper = loss.composed("delta-up", step, delta=above).epsilon(above, upper=True)
-        return between(exactly(lower), iv.mpf(min(exactly(upper), loss.pure.b)))
+        return between(exactly(lower), real(min(exactly(upper), loss.pure.b)))
 
     return _refined(loss, bounds, CLOSE_EPSILON)
 

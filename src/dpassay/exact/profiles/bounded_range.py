@@ -8,7 +8,7 @@ import math
 from dataclasses import replace
 from functools import reduce
 
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, log_add, maximum, middle, minimum
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exp, log, log_add, maximum, middle, minimum, real, sqrt
 from dpassay.core.theorems import Theorem
 from dpassay.exact.pld.loss_components import AtomLoss, GaussianLoss, LaplaceLoss
 from dpassay.exact.pld.noises.integer import DiscreteGaussianLoss, DiscreteLaplaceLoss
@@ -16,14 +16,14 @@ from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.profiles.bounds import PureBound, RenyiBound, renyi_delta, renyi_epsilon, renyi_order
 from dpassay.values import dataclass
 
-_TINY = iv.mpf("1e-20")  # below this range, 1 − e^−range loses too many of its 50 digits
+_TINY = real("1e-20")  # below this range, 1 − e^−range loses too many of its 50 digits
 
 
 @dataclass(frozen=True)
 class RangeBound:
     """Losses between t − range and t, where t is any number up to `pure`; `pure` bounds the losses in both directions.
 
-    >>> bound = RangeBound(iv.mpf(2), iv.mpf(2))
+    >>> bound = RangeBound(real(2), real(2))
     >>> float(bound.delta(ZERO).mid)  # tanh(1/2)
     0.46211715726...
     """
@@ -35,7 +35,7 @@ class RangeBound:
 
     @property
     def _whole(self) -> Number:
-        return 1 - iv.exp(-self.range)
+        return 1 - exp(-self.range)
 
     def delta(self, epsilon: Number) -> Number:
         """(1 − e^(t − r))(1 − e^(ε − t))/(1 − e^−r) at t = (r + ε)/2, or at the largest possible t."""
@@ -44,7 +44,7 @@ class RangeBound:
         if epsilon.a >= self.pure.b:
             return ZERO
         top = minimum(self.pure, (self.range + epsilon) / 2)
-        gaps = [maximum(ZERO, 1 - iv.exp(gap)) for gap in (top - self.range, epsilon - top)]
+        gaps = [maximum(ZERO, 1 - exp(gap)) for gap in (top - self.range, epsilon - top)]
         return minimum(ONE, gaps[0] * gaps[1] / self._whole)
 
     def epsilon(self, delta: Number) -> Number:
@@ -54,53 +54,53 @@ class RangeBound:
         capped = self._at_largest(delta)
         if capped is not None:
             return capped
-        left = 1 - iv.sqrt(delta * self._whole)
-        return maximum(ZERO, minimum(self.pure, self.range + 2 * iv.log(left)))
+        left = 1 - sqrt(delta * self._whole)
+        return maximum(ZERO, minimum(self.pure, self.range + 2 * log(left)))
 
     epsilon_above = epsilon
 
     def _at_largest(self, delta: Number) -> Number | None:
         """ε(δ) of the losses t and t − r with t = `pure`, if no smaller t has a larger one."""
-        chance = 1 - iv.exp(self.pure - self.range)
+        chance = 1 - exp(self.pure - self.range)
         if chance.a <= 0:
             return None
         left = 1 - delta * self._whole / chance
         if left.a <= 0:
             return None
-        epsilon = self.pure + iv.log(left)
+        epsilon = self.pure + log(left)
         return maximum(ZERO, epsilon) if ((self.range + epsilon) / 2).a >= self.pure.b else None
 
     def divergence(self, order: Number) -> Number:
         """The largest Rényi divergence of an order: that of the losses t and t − r with the worst t.
 
-        >>> round(float(RangeBound(iv.mpf(2), ONE).divergence(iv.mpf(2)).mid), 6)  # ln(e + 1/e − 1)
+        >>> round(float(RangeBound(real(2), ONE).divergence(real(2)).mid), 6)  # ln(e + 1/e − 1)
         0.735326
         """
         if self.range.a < _TINY:
             return self.pure
         less, r = order - 1, self.range
-        high, low = 1 - iv.exp(-order * r), 1 - iv.exp(-less * r)
+        high, low = 1 - exp(-order * r), 1 - exp(-less * r)
         top = minimum(self.pure, self.worst_loss(order))
         around = (r - self.least, self.least)
         tops = around if around[0].b < top.a and top.b < around[1].a else (top,)  # it grows up to `top`, and then falls
-        rests = [high - low * iv.exp(top - r) for top in tops]
+        rests = [high - low * exp(top - r) for top in tops]
         if any(rest.a <= 0 for rest in rests):
             return self.pure
-        values = [top + iv.log(rest / self._whole) / less for top, rest in zip(tops, rests, strict=True)]
+        values = [top + log(rest / self._whole) / less for top, rest in zip(tops, rests, strict=True)]
         return maximum(ZERO, minimum(self.pure, maximum(*values)))
 
     def worst_loss(self, order: Number) -> Number:
         """The t with the largest Rényi divergence of an order, if all are possible."""
-        high, low = (1 - iv.exp(-factor * self.range) for factor in (order, order - 1))
-        return self.range + iv.log((order - 1) * high / (order * low))
+        high, low = (1 - exp(-factor * self.range) for factor in (order, order - 1))
+        return self.range + log((order - 1) * high / (order * low))
 
 
 @dataclass(frozen=True)
 class RangeSteps:
     """`count` uses in sequence, each with such losses whatever the earlier outputs: their divergences add up.
 
-    >>> steps = RangeSteps(RangeBound(iv.mpf(2), iv.mpf(2)), 100)
-    >>> float(steps.pure.mid), 93.8 < float(steps.epsilon(iv.mpf("1e-6")).mid) < 93.9
+    >>> steps = RangeSteps(RangeBound(real(2), real(2)), 100)
+    >>> float(steps.pure.mid), 93.8 < float(steps.epsilon(real("1e-6")).mid) < 93.9
     (200.0, True)
     """
 
@@ -149,8 +149,8 @@ def largest_choice(width: Number, count: int) -> Number:
     1.776136585
     """
     # ln((1 + n e^w)/(e^w + n)), with e^w taken out of both
-    n, inverse = iv.mpf(count - 1), iv.exp(-width)
-    return width + iv.log((inverse + n) / (1 + n * inverse))
+    n, inverse = real(count - 1), exp(-width)
+    return width + log((inverse + n) / (1 + n * inverse))
 
 
 def with_range(spread: Number, pure: Number) -> RangeBound:
@@ -161,7 +161,7 @@ def with_range(spread: Number, pure: Number) -> RangeBound:
 def loss_divergence(loss: PrivacyLoss, order: Number) -> Number:
     """The Rényi divergence of a loss if it is finite, or infinity if there is no closed form.
 
-    >>> float(loss_divergence(PrivacyLoss(((GaussianLoss(ONE), 4),)), iv.mpf(3)).mid)  # 4·3/2
+    >>> float(loss_divergence(PrivacyLoss(((GaussianLoss(ONE), 4),)), real(3)).mid)  # 4·3/2
     6.0
     """
     total = ZERO
@@ -184,5 +184,5 @@ def _atom_divergence(component: AtomLoss, order: Number) -> Number:
     finite = 1 - component.infinite
     if not component.atoms or finite.a <= 0 or any(p.a <= 0 for _, p in component.atoms):
         return INFINITY
-    terms = [(order - 1) * loss + iv.log(p / finite) for loss, p in component.atoms]
+    terms = [(order - 1) * loss + log(p / finite) for loss, p in component.atoms]
     return reduce(log_add, terms) / (order - 1)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Protocol
 
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, maximum, middle, minimum, number
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, exp, log, maximum, middle, minimum, number, real
 from dpassay.core.theorems import Theorem
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.values import dataclass
@@ -98,15 +98,15 @@ class PureBound:
         """(e^ε₀ − e^ε)/(e^ε₀ + 1)."""
         if self.pure.b == INFINITY:
             return ONE
-        gap = maximum(ZERO, 1 - iv.exp(epsilon - self.pure))
-        return gap / (1 + iv.exp(-self.pure))
+        gap = maximum(ZERO, 1 - exp(epsilon - self.pure))
+        return minimum(ONE, gap / (1 + exp(-self.pure)))
 
     def epsilon(self, delta: Number) -> Number:
         """ln(e^ε₀ (1 − δ) − δ)."""
         if self.pure.b == INFINITY:
             return INFINITY
-        inside = (1 - delta) - delta * iv.exp(-self.pure)
-        return maximum(ZERO, self.pure + iv.log(inside)) if inside.a > 0 else ZERO
+        inside = (1 - delta) - delta * exp(-self.pure)
+        return maximum(ZERO, self.pure + log(inside)) if inside.a > 0 else ZERO
 
     epsilon_above = epsilon
 
@@ -133,21 +133,21 @@ class RenyiBound:
     def _shift(self) -> Number:
         """Each coordinate of the diagonal shift."""
         power = ZERO if self.p == math.inf else 1 / number(self.p)
-        return self.norm / iv.mpf(self.dim) ** power
+        return self.norm / real(self.dim) ** power
 
     def divergence(self, order: Number) -> Number:
         """n times the Rényi divergence of one coordinate."""
         a, o = self._shift, order
         # ln(o/(2o−1) e^((o−1)a) + (o−1)/(2o−1) e^(−oa)), with the first exponential factored out
-        inner = o / (2 * o - 1) + (o - 1) / (2 * o - 1) * iv.exp(-(2 * o - 1) * a)
-        return self.dim * ((o - 1) * a + iv.log(inner)) / (o - 1)
+        inner = o / (2 * o - 1) + (o - 1) / (2 * o - 1) * exp(-(2 * o - 1) * a)
+        return self.dim * ((o - 1) * a + log(inner)) / (o - 1)
 
     def log_delta(self, epsilon: Number, order: Number) -> Number:
         """ln of the bound on δ(ε) that one order gives."""
         return (order - 1) * (self.divergence(order) - epsilon) + _conversion(order)
 
     def _epsilon(self, delta: Number, order: Number) -> Number:
-        return self.divergence(order) + (_conversion(order) - iv.log(delta)) / (order - 1)
+        return self.divergence(order) + (_conversion(order) - log(delta)) / (order - 1)
 
     def best_order(self, epsilon: Number) -> Number:
         """The order that gives nearly the least δ(ε)."""
@@ -155,7 +155,7 @@ class RenyiBound:
 
     def best_order_for(self, delta: Number) -> Number:
         """The order that gives nearly the smallest ε(δ)."""
-        log_delta = middle(iv.log(delta))
+        log_delta = middle(log(delta))
         return _least(lambda less: self._near(less) + (_near_conversion(less) - log_delta) / less)
 
     def _near(self, less: float) -> float:
@@ -165,7 +165,7 @@ class RenyiBound:
         return self.dim * (a + math.log(inner) / less)
 
     def delta(self, epsilon: Number) -> Number:
-        return minimum(ONE, iv.exp(self.log_delta(epsilon, self.best_order(epsilon))))
+        return minimum(ONE, exp(self.log_delta(epsilon, self.best_order(epsilon))))
 
     def epsilon(self, delta: Number) -> Number:
         return maximum(ZERO, minimum(self.pure, self._epsilon(delta, self.best_order_for(delta))))
@@ -211,7 +211,7 @@ class ZcdpBound:
 
 def _conversion(order: Number) -> Number:
     """ln of the largest (1 − e^−x) e^(−(order − 1)x)."""
-    return -iv.log(order) + (order - 1) * iv.log(1 - 1 / order)
+    return -log(order) + (order - 1) * log(1 - 1 / order)
 
 
 def _near_conversion(less: float) -> float:
@@ -246,9 +246,9 @@ def renyi_epsilon(
     >>> 4.37 < middle(gauss) < 4.8
     True
     """
-    log_delta, rough = middle(iv.log(delta)), near or (lambda less: middle(divergence(number(1 + less))))
+    log_delta, rough = middle(log(delta)), near or (lambda less: middle(divergence(number(1 + less))))
     order = _least(lambda less: rough(less) + (_near_conversion(less) - log_delta) / less)
-    return maximum(ZERO, divergence(order) + (_conversion(order) - iv.log(delta)) / (order - 1))
+    return maximum(ZERO, divergence(order) + (_conversion(order) - log(delta)) / (order - 1))
 
 
 def renyi_order(near: Callable[[float], float], epsilon: float) -> Number:
@@ -258,7 +258,7 @@ def renyi_order(near: Callable[[float], float], epsilon: float) -> Number:
 
 def renyi_delta(divergence: Callable[[Number], Number], epsilon: Number, order: Number) -> Number:
     """A bound on δ(ε) from a Rényi divergence of one order: docs/proofs/renyi.md."""
-    return iv.exp((order - 1) * (divergence(order) - epsilon) + _conversion(order))
+    return exp((order - 1) * (divergence(order) - epsilon) + _conversion(order))
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ class DropoutBound:
     def _after(self, epsilon: Number) -> Number:
         if epsilon == INFINITY:
             return INFINITY
-        return between_ends(epsilon, lambda e: e + iv.log((1 - self.mu) + self.mu * iv.exp(-e)))
+        return between_ends(epsilon, lambda e: e + log((1 - self.mu) + self.mu * exp(-e)))
 
 
 def before_dropout(epsilon: Number, mu: Number) -> Number:
@@ -308,10 +308,10 @@ def before_dropout(epsilon: Number, mu: Number) -> Number:
     >>> round(float(before_dropout(number("37.70685281944"), number("0.5")).mid), 6)
     38.4
     """
-    return epsilon if mu == 0 else maximum(ZERO, epsilon + iv.log((1 - mu * iv.exp(-epsilon)) / (1 - mu)))
+    return epsilon if mu == 0 else maximum(ZERO, epsilon + log((1 - mu * exp(-epsilon)) / (1 - mu)))
 
 
 def between_ends(value: Number, rising: Callable[[Number], Number]) -> Number:
     """Apply an increasing function to both ends, which is tighter than interval arithmetic."""
-    high = INFINITY if value.b == INFINITY else rising(iv.mpf(value.b))
-    return between(rising(iv.mpf(value.a)), high)
+    high = INFINITY if value.b == INFINITY else rising(real(value.b))
+    return between(rising(real(value.a)), high)

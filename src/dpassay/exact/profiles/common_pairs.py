@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpassay.core.numbers import ZERO, Number, iv, maximum, number
+from dpassay.core.numbers import ZERO, Number, maximum, number, real
 from dpassay.exact.dataflow.carried import JUMPS, carried
 from dpassay.exact.mechanisms.discrete_mechanisms import bit_bound, category_bound
 from dpassay.exact.mechanisms.exponential_mechanism import choose_bound
@@ -79,7 +79,7 @@ def largest_epsilon(parts: Sequence[Part], known: Sequence[PrivacyLoss], delta: 
     bounds = [c.bound for part in parts if part.free or _decides(part, fixed) for c in part.profile.candidates]
     alone = [bound.pure if delta == 0 else bound.epsilon(delta) for bound in bounds]
     shown = total.epsilon_below(delta, RESOLUTIONS[1])
-    return iv.mpf(max(ZERO.a, shown.a, *(value.a for value in alone)))
+    return real(max(ZERO.a, shown.a, *(value.a for value in alone)))
 
 
 def share_a_pair(parts: Sequence[Part]) -> bool:
@@ -194,7 +194,7 @@ def _noise_losses(stage: NoiseStage, u: Array, v: Array) -> tuple[PrivacyLoss, .
         return (there,) if there == back else (there, back)
     if isinstance(stage, Choose):
         ends, counts = np.unique(np.stack([u, v], axis=1), axis=0, return_counts=True)
-        around = iv.mpf([-slack.b, slack.b])
+        around = real([-slack.b, slack.b])
         blocks = [
             Block(number(x) + around, number(y) + around, n)
             for (x, y), n in zip(ends.tolist(), counts.tolist(), strict=True)

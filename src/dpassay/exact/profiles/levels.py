@@ -6,7 +6,7 @@
 import math
 from functools import cached_property
 
-from dpassay.core.numbers import ONE, ZERO, Number, exactly, iv, maximum, middle, minimum, up
+from dpassay.core.numbers import ONE, ZERO, Number, exactly, exp, log, maximum, middle, minimum, real, sqrt, up
 from dpassay.core.theorems import Theorem
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.profiles.level_branches import log_delta
@@ -24,7 +24,7 @@ class LevelBound:
     """Laplace noise, every shift vector whose lp norm is at most `norm` scales, p ≥ 2. docs/proofs/levels.md.
 
     >>> bound = LevelBound(exactly(0.5), 2.0, 8)
-    >>> 1.218 < middle(bound.epsilon(iv.mpf("1e-3"))) < 1.235
+    >>> 1.218 < middle(bound.epsilon(real("1e-3"))) < 1.235
     True
     """
 
@@ -44,7 +44,7 @@ class LevelBound:
     @cached_property
     def euclidean(self) -> float:
         """The largest l2 norm, from above."""
-        return up(iv.sqrt(self.dim * exactly(self._integral.mean_square)))
+        return up(sqrt(self.dim * exactly(self._integral.mean_square)))
 
     @property
     def is_useful(self) -> bool:
@@ -64,17 +64,17 @@ class LevelBound:
         return Levels.of(self.euclidean, self.dim, self.best_tilt(exactly(epsilon)), epsilon)
 
     def delta(self, epsilon: Number) -> Number:
-        claimed, tilt = middle(iv.mpf(epsilon.a)), self.best_tilt(epsilon)
+        claimed, tilt = middle(real(epsilon.a)), self.best_tilt(epsilon)
         near = self._integral.near(tilt) - tilt * claimed
         if not 0 <= claimed < middle(self.pure) or not self._is_useful_at(near + 1):
             return ONE
         levels = self._levels(claimed)
-        return minimum(ONE, iv.exp(exactly(log_delta(levels, claimed, levels.reach(claimed)))))
+        return minimum(ONE, exp(exactly(log_delta(levels, claimed, levels.reach(claimed)))))
 
     def epsilon(self, delta: Number) -> Number:
-        if not self._is_useful_at(middle(iv.log(delta))):
+        if not self._is_useful_at(middle(log(delta))):
             return self.pure
-        wanted, found, near = middle(iv.log(iv.mpf(delta.a))), 0.0, min(middle(self.pure), self._guess(delta))
+        wanted, found, near = middle(log(real(delta.a))), 0.0, min(middle(self.pure), self._guess(delta))
         for attempt in range(6):
             tilt = self.best_tilt(exactly(near))
             levels = self._levels(near)
@@ -88,8 +88,8 @@ class LevelBound:
     def _guess(self, delta: Number) -> float:
         """About what ε(δ) is: slightly more than that of 1, 2, 4 or all shifts, if they are equal."""
         counts = {count for count in (1, 2, 4, self.dim) if count <= self.dim}
-        shifts = ((exactly(self.euclidean) / iv.sqrt(count), count) for count in counts)
-        return 1.008 * max(up(PrivacyLoss.of_shifts(Laplace(1), [shift]).epsilon_number(delta)) for shift in shifts)
+        shifts = ((exactly(self.euclidean) / sqrt(count), count) for count in counts)
+        return 1.008 * max(up(PrivacyLoss.of_shifts(Laplace(ONE), [shift]).epsilon_number(delta)) for shift in shifts)
 
     def epsilon_above(self, delta: Number) -> Number:
         return self.pure  # a table is not quick

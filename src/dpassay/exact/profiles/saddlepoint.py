@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dpassay.core.numbers import ONE, ZERO, Number, exactly, iv, maximum, middle, minimum, up
+from dpassay.core.numbers import ONE, ZERO, Number, exactly, exp, log, maximum, middle, minimum, real, up
 from dpassay.core.theorems import Theorem
 from dpassay.exact.profiles.bounds import RenyiBound
 from dpassay.pipeline.pair import Array
@@ -37,7 +37,7 @@ class SaddlepointBound:
     """Laplace noise, every shift vector whose lp norm is at most `norm` scales, p ≥ 2. docs/proofs/saddlepoint.md.
 
     >>> bound = SaddlepointBound(ONE, 2.0, 32)
-    >>> 4.40 < middle(bound.epsilon(iv.mpf("1e-6"))) < 4.46
+    >>> 4.40 < middle(bound.epsilon(real("1e-6"))) < 4.46
     True
     """
 
@@ -58,8 +58,8 @@ class SaddlepointBound:
     @cached_property
     def mean_square(self) -> float:
         """The mean square of a longest vector's coordinates: norm² n^(−2/p), from above."""
-        power = ZERO if self.p == math.inf else 2 / iv.mpf(self.p)
-        return up(self.norm**2 / iv.mpf(self.dim) ** power)
+        power = ZERO if self.p == math.inf else 2 / real(self.p)
+        return up(self.norm**2 / real(self.dim) ** power)
 
     @cached_property
     def largest_square(self) -> float:
@@ -77,7 +77,7 @@ class SaddlepointBound:
 
     def best_tilt_for(self, delta: Number) -> float:
         """The tilt that gives nearly the smallest ε(δ)."""
-        log_delta = middle(iv.log(delta))
+        log_delta = middle(log(delta))
         return _least(lambda s: (self.near(s) - log_delta) / s)
 
     def near(self, tilt: float) -> float:
@@ -97,18 +97,18 @@ class SaddlepointBound:
         return minimum(first, self._delta(epsilon, self.best_tilt_for(first)))
 
     def _delta(self, epsilon: Number, tilt: float) -> Number:
-        return minimum(ONE, iv.exp(exactly(self.log_mass(tilt)) - exactly(tilt) * iv.mpf(epsilon.a)))
+        return minimum(ONE, exp(exactly(self.log_mass(tilt)) - exactly(tilt) * real(epsilon.a)))
 
     def epsilon(self, delta: Number) -> Number:
         if delta.b <= SMALLEST_DELTA:
             return self._renyi.epsilon(delta)
         tilt = self.best_tilt_for(delta)
-        found = (exactly(self.log_mass(tilt)) - iv.log(iv.mpf(delta.a))) / exactly(tilt)
+        found = (exactly(self.log_mass(tilt)) - log(real(delta.a))) / exactly(tilt)
         for _ in range(4):  # the result must also follow from δ at that ε, which has its own tilt
-            there = self.delta(iv.mpf(found.b))
+            there = self.delta(real(found.b))
             if there.b <= delta.a:
                 break
-            found = iv.mpf(found.b) + iv.mpf("1.01") * iv.log(there / delta) / exactly(tilt)
+            found = real(found.b) + real("1.01") * log(there / delta) / exactly(tilt)
         return maximum(ZERO, minimum(self.pure, found))
 
     def epsilon_above(self, delta: Number) -> Number:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from dpassay.core.numbers import Number, digits, iv
+from dpassay.core.numbers import Number, digits
 from dpassay.errors import InputError
 from dpassay.pipeline.pair import Array, Pair, check_dimension, check_positive
 from dpassay.values import dataclass
@@ -75,6 +75,6 @@ class Region:
 def _data(value: Any) -> Any:
     if isinstance(value, Region):
         return value.to_data()
-    if isinstance(value, iv.mpf):
+    if isinstance(value, Number):
         return list(digits(value))
     return repr(value) if isinstance(value, float) else value  # repr(inf) is "inf"

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from functools import lru_cache
 
-from dpassay.core.numbers import ONE, Number, digits, iv, maximum, middle, minimum
+from dpassay.core.numbers import ONE, Number, digits, maximum, middle, minimum, real, sqrt
 from dpassay.pipeline.pair import Block, Pair
 from dpassay.values import dataclass
 
@@ -44,20 +44,20 @@ class _Step:
 
     def distance(self, radius: Number) -> Number:
         before, after = (
-            minimum(ONE, radius / iv.sqrt(iv.mpf(own * own + self.squares))) if own or self.squares else ONE
+            minimum(ONE, radius / sqrt(real(own * own + self.squares))) if own or self.squares else ONE
             for own in (self.own, self.own + 1)
         )
         return after * (self.own + 1) - before * self.own + (before - after) * self.total
 
     def pair(self) -> Pair:
-        rest = [Block(iv.mpf(size), iv.mpf(size), count) for size, count in self.others if count]
-        return Pair((Block(iv.mpf(self.own + 1), iv.mpf(self.own), 1), *rest))
+        rest = [Block(real(size), real(size), count) for size, count in self.others if count]
+        return Pair((Block(real(self.own + 1), real(self.own), 1), *rest))
 
 
 def clipped_step(dim: int, radius: Number) -> ClippedStep | None:
     """The largest distance for vectors of this dimension; None if that takes too long to find.
 
-    >>> round(middle(clipped_step(3, iv.mpf(3)).distance), 9)  # from (1, 2, 2) to (2, 2, 2): 3 − √3
+    >>> round(middle(clipped_step(3, real(3)).distance), 9)  # from (1, 2, 2) to (2, 2, 2): 3 − √3
     1.267949192
     """
     near = middle(radius)
@@ -68,7 +68,7 @@ def clipped_step(dim: int, radius: Number) -> ClippedStep | None:
 
 @lru_cache(maxsize=64)
 def _clipped_step(dim: int, ends: tuple[str, str], near: float) -> ClippedStep | None:
-    radius = iv.mpf(list(ends))
+    radius = real(list(ends))
     try:
         steps = list(_largest_steps(dim, near))
     except _TooMuch:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, digits, iv, middle, number
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, digits, middle, number, real
 from dpassay.errors import InputError
 from dpassay.pipeline.pair import Array, Block, Pair
 from dpassay.pipeline.regions.base import INF, SAFE, Region
@@ -93,7 +93,7 @@ class RowBits(Bits):
 
     def farthest(self, q: float) -> Pair:
         """The first person's bits differ; the others', equal in both, are written as 0, which changes no loss."""
-        bits = [Block(iv.mpf(one), iv.mpf(other), 1) for one, other in zip(self.first, self.second, strict=True)]
+        bits = [Block(real(one), real(other), 1) for one, other in zip(self.first, self.second, strict=True)]
         rest = [Block(ZERO, ZERO, self.dim - self.length)] if self.dim > self.length else []
         return Pair((*bits, *rest))
 
@@ -218,7 +218,7 @@ class Categories(Region):
         return 1
 
     def farthest(self, q: float) -> Pair:
-        return Pair((Block(iv.mpf(self.size - 1), ZERO, 1),))
+        return Pair((Block(real(self.size - 1), ZERO, 1),))
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
         return bool(value.shape == (1,) and value[0] in range(self.size))

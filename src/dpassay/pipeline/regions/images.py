@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import ONE, ZERO, Number, between, digits, down, iv, maximum, minimum, number, up
+from dpassay.core.numbers import ONE, ZERO, Number, between, digits, down, exp, maximum, minimum, number, real, sqrt, up
 from dpassay.pipeline.pair import Array, Block, Pair
 from dpassay.pipeline.regions.base import INF, Region
 from dpassay.pipeline.regions.vector import Ball, SensitivityBall, norm_of_ones
@@ -26,8 +26,8 @@ def squashed(function: str, value: Number) -> Number:
     True
     """
     if function == "tanh":
-        return 1 - 2 / (iv.exp(2 * value) + 1)
-    return 1 / (1 + iv.exp(-value))
+        return 1 - 2 / (exp(2 * value) + 1)
+    return 1 / (1 + exp(-value))
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Squashed(Region):
         if q <= self.p or q == INF or self.dim == 1:
             return True
         argument = self._ball.radius * (2 if self.function == "tanh" else 1)
-        sinh = (iv.exp(argument) - iv.exp(-argument)) / 2
+        sinh = (exp(argument) - exp(-argument)) / 2
         return bool((sinh / argument - number(q) / number(self.p)).b <= 0)
 
     def diameter(self, q: float) -> Number:
@@ -84,7 +84,7 @@ class Squashed(Region):
         if self.knows_farthest(q):
             return found
         slope = ONE if self.function == "tanh" else ONE / 4
-        widest = self.diameter(INF) * iv.mpf(self.dim) ** (1 / number(q))
+        widest = self.diameter(INF) * real(self.dim) ** (1 / number(q))
         return between(found, minimum(slope * self._ball.diameter(q), widest))
 
     def largest_norm(self, p: float) -> float:
@@ -185,16 +185,16 @@ class Rounded(Region):
         if self.limits is None:
             return found
         wide = self.limits[1] - self.limits[0]
-        return between(ZERO, minimum(found, wide if q == INF else wide * iv.mpf(self.dim) ** (1 / number(q))))
+        return between(ZERO, minimum(found, wide if q == INF else wide * real(self.dim) ** (1 / number(q))))
 
     def _bound(self, q: float) -> Number:
         """A coordinate moves by at most 1 more than before, and by an integer."""
         if q == INF:
-            return iv.mpf(math.floor(Fraction(up(self.region.distance))) + 1)
-        general = self.region.diameter(q) + iv.mpf(self.dim) ** (1 / number(q))
+            return real(math.floor(Fraction(up(self.region.distance))) + 1)
+        general = self.region.diameter(q) + real(self.dim) ** (1 / number(q))
         most = self._budget[1]
         whole = {INF: (most + 1) * self.dim, 1: most + self.dim, 2: sum(_levels(most, self.dim, total=True))}
-        return minimum(general, iv.mpf(whole[self.p])) if q == 1 else general
+        return minimum(general, real(whole[self.p])) if q == 1 else general
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
         return bool(np.all(value == np.rint(value)))
@@ -242,10 +242,10 @@ class Counted(Rounded):
         """The largest distance that integers can have."""
         most, n = self._budget[1], self.dim
         if q == 1 or self.p == 1:
-            return iv.mpf({1.0: most, INF: most * n}.get(self.p, _levels(most, n, total=True)[0]))
+            return real({1.0: most, INF: most * n}.get(self.p, _levels(most, n, total=True)[0]))
         if q == INF:
-            return iv.mpf(most if self.p == INF else math.isqrt(most))
-        return iv.sqrt(iv.mpf(most if self.p == 2 else most * most * n)) if q == 2 else self.region.diameter(q)
+            return real(most if self.p == INF else math.isqrt(most))
+        return sqrt(real(most if self.p == 2 else most * most * n)) if q == 2 else self.region.diameter(q)
 
     def knows_farthest(self, q: float) -> bool:
         """Whether no pair is farther apart in lq than the one that is named."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import INFINITY, ZERO, Number, between, digits, down, iv, middle, minimum, number, up
+from dpassay.core.numbers import INFINITY, ZERO, Number, between, digits, down, middle, minimum, number, real, up
 from dpassay.errors import InputError
 from dpassay.pipeline.pair import Array, Block, Pair, check_dimension
 from dpassay.pipeline.regions.base import SAFE, Region
@@ -57,7 +57,7 @@ class Ball(Region):
 
     def diagonal(self, count: int) -> Pair:
         """The opposite pair spread evenly over the first `count` coordinates."""
-        return _opposite(self.radius / iv.mpf(count) ** _inverse(self.p), count, self.dim)
+        return _opposite(self.radius / real(count) ** _inverse(self.p), count, self.dim)
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
         return bool(np.linalg.norm(value, ord=self.p) <= middle(self.radius) * (1 + slack))
@@ -229,7 +229,7 @@ class Intersection(Region):
 
     def spread(self, count: int) -> Pair:
         """The opposite pair spread evenly over the first `count` coordinates, as far out as both balls allow."""
-        sizes = [ball.radius / iv.mpf(count) ** _inverse(ball.p) for ball in (self.first, self.second)]
+        sizes = [ball.radius / real(count) ** _inverse(ball.p) for ball in (self.first, self.second)]
         size = minimum(*sizes)
         return _opposite(size, count, self.dim)
 
@@ -293,7 +293,7 @@ class Repeated(Region):
 
     def diameter(self, q: float) -> Number:
         """times^(1/q) as large."""
-        return self.region.diameter(q) * iv.mpf(self.times) ** _inverse(q)
+        return self.region.diameter(q) * real(self.times) ** _inverse(q)
 
     def largest_norm(self, p: float) -> float:
         """times^(1/p) as large."""

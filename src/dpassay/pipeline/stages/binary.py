@@ -3,9 +3,8 @@
 from typing import Any
 
 import numpy as np
-from mpmath.libmp import round_floor, to_int
 
-from dpassay.core.numbers import ONE, ZERO, Number, iv
+from dpassay.core.numbers import ONE, ZERO, Number, floor, real
 from dpassay.errors import InputError
 from dpassay.pipeline.regions import Bits, Everything, RowBits, Rows
 from dpassay.pipeline.stages.base import OutputRegion, Stage
@@ -21,10 +20,6 @@ def _length(what: str) -> Parameter:
         return int(bits)
 
     return Parameter("whole", check)
-
-
-def _floor(value: Number) -> int:
-    return int(to_int(value._mpi_[0], round_floor))
 
 
 def _differing(first: str, second: str) -> int:
@@ -83,7 +78,7 @@ class Binary(Stage):
         region = before.region
         if isinstance(region, Rows):
             first, second, reached = self._of_one_person(region.limits)
-            top = iv.mpf((1 << self.integer + self.fraction) - 1) / (1 << self.fraction)
+            top = real((1 << self.integer + self.fraction) - 1) / (1 << self.fraction)
             free = region.limits is None or bool(region.limits[0].b < -top.b and region.limits[1].a > top.b)
             return OutputRegion(RowBits(region.dim * self.length, first, second, free), before.exact and reached)
         return OutputRegion(Bits(region.dim * self.length), before.exact and isinstance(region, Everything))
@@ -98,13 +93,13 @@ class Binary(Stage):
 
     def _ranges(self, low: Number, high: Number, closed: bool) -> list[tuple[int, int, int]]:
         """For each sign, the smallest and the largest integer that the bits after it can represent."""
-        unit, top = iv.mpf(2) ** self.fraction, 2 ** (self.integer + self.fraction) - 1
+        unit, top = real(2) ** self.fraction, 2 ** (self.integer + self.fraction) - 1
         ranges = []
         for sign, least, most in ((0, low, high), (1, -high, -low)):
             if closed:
-                first, last = _floor(least.a * unit), _floor(most.b * unit)
+                first, last = floor(least.a * unit), floor(most.b * unit)
             else:
-                first, last = _floor(least.b * unit), -_floor(-most.a * unit) - 1
+                first, last = floor(least.b * unit), -floor(-most.a * unit) - 1
             zero_alone = most.b <= 0 if closed else most.a <= 0
             if last >= 0 and not (zero_alone and (sign or not closed)):  # 0 has no negative sign
                 ranges.append((sign, min(top, max(0, first)), min(top, last)))

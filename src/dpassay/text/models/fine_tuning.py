@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpassay.audit.options import Progress
+from dpassay.core.numbers import number
 from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Noise
 from dpassay.pipeline.stages.dropout import Dropout
@@ -57,7 +58,7 @@ def fine_tuned(
     prepared = getattr(model, "preprocess", None) or model.tokenize
     names = sorted(set(labels))
     targets = torch.tensor([names.index(label) for label in labels])
-    rng, dropout = np.random.default_rng([seed, 4]), Dropout(mu)
+    rng, dropout = np.random.default_rng([seed, 4]), Dropout(number(mu))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         head = torch.nn.Linear(encoder.dim, len(names))

@@ -84,7 +84,8 @@ class Suggested:
 def limit_of(guarantee: Any, draws: Sequence[DrawRecord]) -> Number:
     """The claimed ε with a margin for rounding."""
     doubles = all(draw.values.dtype.itemsize >= 8 for draw in draws)
-    return guarantee.exact_epsilon * (1 + (TIE if doubles else TIE_OF_FLOATS))
+    epsilon: Number = guarantee.exact_epsilon
+    return epsilon * (1 + (TIE if doubles else TIE_OF_FLOATS))
 
 
 def suggested(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> Suggested:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import INFINITY, ZERO, Number, iv, maximum, number
+from dpassay.core.numbers import INFINITY, ZERO, Number, maximum, number, real
 from dpassay.errors import MechanismError
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
@@ -183,7 +183,7 @@ def _shown_partly(p: Array, q: Array, rest: float, delta: Number) -> Number:
         order = np.argsort(-np.nan_to_num(p / q, nan=0.0, posinf=np.inf), kind="stable")
     for least, most in zip(np.cumsum(p[order]).tolist(), np.cumsum(q[order]).tolist(), strict=True):
         best = maximum(best, shown_by(number(least), number(most + rest), delta))
-    return iv.mpf(best.a)
+    return real(best.a)
 
 
 def _too_different(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpassay.core.functions.normal import normal_tail
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, iv, maximum, number
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exp, log, maximum, number, real
 from dpassay.exact.pld.loss_components import AtomLoss, LossComponent
 from dpassay.exact.pld.noises.coordinate import coordinate_loss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
@@ -64,7 +64,7 @@ class Coordinate:
         shift = number(y) - number(x) if self.moved else ZERO
         if self.kind == "uniform":
             share = min(ONE.a, (abs(shift) / number(scale)).a), min(ONE.b, (abs(shift) / number(scale)).b)
-            infinite = iv.mpf(share)
+            infinite = real(share)
             return AtomLoss(((ZERO, 1 - infinite),), infinite)
         if self.kind == "exponential":
             return coordinate_loss(self._one_sided(scale), shift if self.scales[0] > 0 else -shift)
@@ -107,7 +107,7 @@ def _of_pure(epsilon: Number) -> LossComponent | None:
     """The loss of a bit that loses ε in both directions, which dominates every pair that loses no more."""
     if epsilon.b >= INFINITY.a:
         return None
-    often = 1 / (1 + iv.exp(-epsilon))
+    often = 1 / (1 + exp(-epsilon))
     return AtomLoss.between((often, 1 - often), (1 - often, often))
 
 
@@ -229,14 +229,14 @@ def tail(kind: str, centre: float, scale: float, threshold: float, upper: bool) 
     z = (number(threshold) - number(centre)) / number(abs(scale)) * (1 if upper else -1)
     if kind == "gaussian":
         return normal_tail(z)
-    return iv.exp(-z) / 2 if z.a >= 0 else 1 - iv.exp(z) / 2
+    return exp(-z) / 2 if z.a >= 0 else 1 - exp(z) / 2
 
 
 def shown_by(p: Number, q: Number, delta: Number) -> Number:
     """The ε shown by an event whose probability is at least p for one input and at most q for the other."""
     if (p - delta).a <= 0:
         return ZERO
-    return INFINITY if q.b <= 0 else maximum(ZERO, iv.log((p - delta) / q))
+    return INFINITY if q.b <= 0 else maximum(ZERO, log((p - delta) / q))
 
 
 def of_different_scales(found: Sequence[Coordinate], delta: Number) -> Number:
@@ -260,8 +260,8 @@ def of_different_scales(found: Sequence[Coordinate], delta: Number) -> Number:
             + tail(one.kind, c, s, middle + unit * k / 4, upper=True)
             for c, s in zip(wide.centres, wide.scales, strict=True)
         )
-        best = maximum(best, shown_by(iv.mpf(p.a), iv.mpf(q.b), delta))
-    return iv.mpf(best.a)
+        best = maximum(best, shown_by(real(p.a), real(q.b), delta))
+    return real(best.a)
 
 
 def _guess(one: Coordinate, middle: float, away: float, delta: float) -> float:
@@ -316,7 +316,7 @@ def behind(coarse: MonotoneImage, delta: Number) -> Number:
         q = tail(one.kind, one.centres[1], one.scales[1], float(low[k]) - slack, bool(upper[k]))
         total += shown_by(p, q, ZERO)
         best = maximum(best, shown_by(p, q, delta))
-    return iv.mpf((total if delta.b <= 0 else best).a)
+    return real((total if delta.b <= 0 else best).a)
 
 
 def _after(coarse: MonotoneImage, values: Array) -> Array | None:

@@ -10,7 +10,7 @@ For d = |shift| / scale:
 
 from __future__ import annotations
 
-from dpassay.core.numbers import INFINITY, ZERO, Number, iv, maximum
+from dpassay.core.numbers import INFINITY, ZERO, Number, log, maximum, real, sqrt
 
 KINDS = ("logistic", "cauchy", "gumbel")
 
@@ -28,7 +28,7 @@ def pure_loss(kind: str, shift: Number, scale: Number) -> Number:
     if kind == "logistic":
         return d
     if kind == "cauchy":
-        return 2 * iv.log((iv.sqrt(d**2 + 4) + d) / 2)
+        return 2 * log((sqrt(d**2 + 4) + d) / 2)
     if kind == "gumbel":
-        return INFINITY if d.a > 0 else iv.mpf([ZERO.a, INFINITY.b])
+        return INFINITY if d.a > 0 else real([ZERO.a, INFINITY.b])
     raise ValueError(f"the loss of {kind} noise has no closed form here: one of {', '.join(KINDS)}")

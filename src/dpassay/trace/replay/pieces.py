@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import INFINITY, ZERO, Number, iv, maximum, number
+from dpassay.core.numbers import INFINITY, ZERO, Number, exp, log, maximum, number
 from dpassay.errors import MechanismError
 from dpassay.trace.laws.formulas import GRID, Law, at_uniform, bases, recognised, source_law
 from dpassay.trace.laws.number_laws import law_of
@@ -310,13 +310,13 @@ def _loss(first: dict[Any, Piece], second: dict[Any, Piece]) -> Number:
         near = [end for end in (low, high) if math.isfinite(end)]
         if mine.keys() <= its.keys():
             ratios = [_ratio(mine[scale], its[scale], near[0]) for scale in mine]
-            best = maximum(best, *(iv.log(one) for one in ratios))
+            best = maximum(best, *(log(one) for one in ratios))
             continue
         total = ZERO
         for scale, terms in mine.items():  # each against the whole of the other, of which any term is a part
             most = [_largest(terms, its[other], near, 1 / other - 1 / scale, high == math.inf) for other in its]
             total += min(most, key=lambda one: float(one.b), default=INFINITY)
-        best = maximum(best, iv.log(total) if total.b < INFINITY.a else INFINITY)
+        best = maximum(best, log(total) if total.b < INFINITY.a else INFINITY)
     return best
 
 
@@ -333,7 +333,7 @@ def _ratio(terms: Sequence[Half], its: Sequence[Half], at: float) -> Number:
     parts = [
         sum(
             (
-                number(one.weight / abs(one.scale)) * iv.exp((number(one.centre) - number(at)) / number(one.scale))
+                number(one.weight / abs(one.scale)) * exp((number(one.centre) - number(at)) / number(one.scale))
                 for one in side
             ),
             ZERO,

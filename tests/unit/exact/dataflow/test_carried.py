@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpassay.core.numbers import ZERO, iv, number
+from dpassay.core.numbers import ZERO, number, real
 from dpassay.exact.dataflow.carried import carried
 from dpassay.pipeline.pair import Block, Pair
 from dpassay.pipeline.parser import parse
@@ -31,11 +31,11 @@ def test_what_is_clipped_lies_on_the_right_side():
 
 
 def test_nothing_is_said_if_both_sides_are_possible():
-    value = iv.mpf(["1.5", "1.50000000000000000000000000000000000000001"])  # 1.5 becomes 2, and so does anything above
+    value = real(["1.5", "1.50000000000000000000000000000000000000001"])  # 1.5 becomes 2, and so does anything above
     assert carried(parse("round", dim=1).stages, Pair((Block(value, ZERO, 1),))).first.tolist() == [2.0]
-    value = iv.mpf(["0.5", "0.50000000000000000000000000000000000000001"])  # 0.5 becomes 0
+    value = real(["0.5", "0.50000000000000000000000000000000000000001"])  # 0.5 becomes 0
     assert carried(parse("round", dim=1).stages, Pair((Block(value, ZERO, 1),))) is None
-    around_zero = iv.mpf(["-1e-40", "1e-40"])  # the sign is a bit
+    around_zero = real(["-1e-40", "1e-40"])  # the sign is a bit
     assert carried(parse("binary(1, 1)", dim=1).stages, Pair((Block(around_zero, ZERO, 1),))) is None
 
 

@@ -6,7 +6,7 @@ import math
 import pytest
 
 import dpassay
-from dpassay.core.numbers import iv, middle, number
+from dpassay.core.numbers import middle, number, real
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.arithmetic.numbers import number as exact
 from dpassay.evidence.verifier.regions.clipped_counts import largest_clipped_step
@@ -71,7 +71,7 @@ def test_too_many() -> None:
     """Then nothing is claimed; nor for a radius that is not known well."""
     assert clipped_step(2, number(5000)) is None
     assert largest_clipped_step(2, exact(5000)) is None
-    assert clipped_step(2, iv.mpf(["3", "3.0001"])) is None
+    assert clipped_step(2, real(["3", "3.0001"])) is None
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from dpassay import GDP, ZCDP, MetricDP, PureDP, RenyiDP, Verdict, check
 from dpassay.core.guarantee import Guarantee, stated_guarantee
-from dpassay.core.numbers import iv, number
+from dpassay.core.numbers import number, real
 from dpassay.errors import InputError
 from dpassay.exact.guarantees.gdp import cell_below, points_below
 
@@ -136,7 +136,7 @@ def test_what_has_no_finite_loss_has_no_finite_divergence(pipeline: str, guarant
 def test_a_curve_that_crosses_is_not_below() -> None:
     mu = number(1)
     # δ of Gaussian noise with μ = 1 at ε = 0 and 1; a chord a little above it at one end is not below.
-    ends = [(iv.mpf(e), norm.cdf(0.5 - e) - math.exp(e) * norm.cdf(-0.5 - e)) for e in (0, 1)]
+    ends = [(real(e), norm.cdf(0.5 - e) - math.exp(e) * norm.cdf(-0.5 - e)) for e in (0, 1)]
     low, high = ((e, number(d * 0.6)) for e, d in ends)
     assert cell_below(low, high, mu)
     assert not cell_below((low[0], number(ends[0][1] * 1.001)), high, mu)

@@ -10,7 +10,7 @@ from mpmath import mp, mpf
 
 from dpassay.api import check
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import ZERO, down, iv, number, up
+from dpassay.core.numbers import ZERO, Number, down, number, real, sqrt, up
 from dpassay.errors import InputError
 from dpassay.evidence.certificate import certify
 from dpassay.evidence.verifier import examine, verify
@@ -57,7 +57,7 @@ def losses_delta(chances: dict[int, mpf], shifts: tuple[int, ...], epsilon: str)
     return sum(max(mpf(0), p - mp.exp(mpf(epsilon)) * q) for p, q in total.values())
 
 
-def enclosed(truth: mpf, value: iv.mpf, slack: str = "1e-30") -> bool:
+def enclosed(truth: mpf, value: Number, slack: str = "1e-30") -> bool:
     return bool(mpf(value.a) - mpf(slack) <= truth <= mpf(value.b) + mpf(slack))
 
 
@@ -217,8 +217,8 @@ def test_broken_pairs_lie_in_their_regions() -> None:
 def test_what_is_a_whole_number() -> None:
     assert whole_number(number(-3)) == -3
     assert whole_number(number("0.1") * 10) == 1
-    assert whole_number(iv.sqrt(iv.mpf(2)) ** 2) is None  # it may be another number next to 2
-    assert not surely_broken(iv.sqrt(iv.mpf(2)) ** 2)
+    assert whole_number(sqrt(real(2)) ** 2) is None  # it may be another number next to 2
+    assert not surely_broken(sqrt(real(2)) ** 2)
     assert surely_broken(number("2.5"))
     assert whole_number(number("1e300")) is None
 

@@ -124,8 +124,8 @@ def test_delta_lies_between_a_pair_and_the_theorem(noise: str) -> None:
         shown = p - mp.exp(epsilon) * q
         pure = mp.log(p / q)
         found = profile.delta(number(epsilon))
-        assert found.a == pytest.approx(float(shown), rel=1e-9)
-        assert found.b == pytest.approx(float((mp.exp(pure) - mp.exp(epsilon)) / (mp.exp(pure) + 1)), rel=1e-9)
+        assert float(found.a) == pytest.approx(float(shown), rel=1e-9)
+        assert float(found.b) == pytest.approx(float((mp.exp(pure) - mp.exp(epsilon)) / (mp.exp(pure) + 1)), rel=1e-9)
 
 
 @pytest.mark.parametrize("noise", ["laplace", "exponential", "gumbel"])

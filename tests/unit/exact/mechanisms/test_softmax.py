@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 import pytest
-from mpmath import iv, mp, mpf
+from mpmath import mp, mpf
 
 from dpassay import certify, check, compose, verify
-from dpassay.core.numbers import ZERO, down, number, up
+from dpassay.core.numbers import ZERO, down, number, real, up
 from dpassay.exact.analysis import analyse
 from dpassay.exact.profiles.bounded_range import RangeBound, RangeSteps
 from dpassay.exact.profiles.profile import PrivacyProfile
@@ -76,7 +76,7 @@ def test_losses_of_tokens_add_up(count: int) -> None:
 
 
 def test_a_hundred_uses_of_range_2() -> None:
-    steps = RangeSteps(RangeBound(iv.mpf(2), iv.mpf(2)), 100)
+    steps = RangeSteps(RangeBound(real(2), real(2)), 100)
     # By the order 1.59, from the formula of the page, and by zCDP: the best order gives no more than either.
     with mp.workdps(30):
         o, r = mpf("1.59"), mpf(2)
@@ -94,9 +94,9 @@ def test_a_hundred_uses_of_range_2() -> None:
 
 
 def test_tiny_and_huge_ranges() -> None:
-    tiny = RangeSteps(RangeBound(iv.mpf("1e-25"), iv.mpf("1e-25")), 3)
+    tiny = RangeSteps(RangeBound(real("1e-25"), real("1e-25")), 3)
     assert 0 <= up(tiny.epsilon(number("1e-6"))) <= 3e-25
-    huge = RangeSteps(RangeBound(iv.mpf(40_000), iv.mpf(39_000)), 50)
+    huge = RangeSteps(RangeBound(real(40_000), real(39_000)), 50)
     assert 0 < up(huge.epsilon(number("1e-6"))) <= 50 * 39_000
     assert up(huge.delta(ZERO)) == 1
 

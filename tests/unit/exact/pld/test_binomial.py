@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from dpassay.core.interval import Interval
-from dpassay.core.numbers import ZERO, between, down, iv, number, up
+from dpassay.core.numbers import ZERO, between, down, log, number, real, up
 from dpassay.exact.pld.binomial import TwoAtomPower, two_atom_power
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
@@ -150,7 +150,7 @@ def test_an_epsilon_that_is_only_enclosed(n, lower, upper):
 @pytest.mark.parametrize("n", [2, 4, 10])
 def test_an_epsilon_that_is_a_loss(n):
     """ln 3 times a whole number is a loss itself, and no enclosure of it is a point."""
-    loss, three = TwoAtomPower(bit("0.75", "0.25"), n), iv.log(iv.mpf(3))
+    loss, three = TwoAtomPower(bit("0.75", "0.25"), n), log(real(3))
     for k in range(0, n, 2):
         there = [Fraction(math.comb(n, i) * 3**i, 4**n) for i in range(n + 1)]
         truth = sum(max(Fraction(0), there[i] - 3**k * there[n - i]) for i in range(n + 1))

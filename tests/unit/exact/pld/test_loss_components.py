@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from dpassay.core.numbers import INFINITY, ONE, ZERO, iv, number
+from dpassay.core.numbers import INFINITY, ONE, ZERO, exp, number
 from dpassay.exact.pld.loss_components import AtomLoss, GaussianLoss, LaplaceLoss, high_share, minimum_one
 from oracles import ends, finite_delta, gaussian_delta, holds, laplace_sum_delta, normal_cdf, read
 
@@ -155,7 +155,7 @@ def test_atoms_against_the_definition(first, second, epsilon):
 
 
 def test_a_single_atom_has_powers():
-    part = AtomLoss(((number(-1), iv.exp(-1)),), 1 - iv.exp(-1))
+    part = AtomLoss(((number(-1), exp(-1)),), 1 - exp(-1))
     power = part.power(5)
     with mp.workdps(60):
         assert holds(power.infinite, 1 - mp.exp(-5))

@@ -8,7 +8,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution
 from mpmath import mp, mpf
 
-from dpassay.core.numbers import ONE, ZERO, down, iv, middle, number, up
+from dpassay.core.numbers import ONE, ZERO, down, exp, middle, number, up
 from dpassay.exact.pld.atom_sum import AtomSum, atoms_delta
 from dpassay.exact.pld.lattice_cells import cells_of, has_cells
 from dpassay.exact.pld.lattice_window import Limits
@@ -25,7 +25,7 @@ def response(epsilon: str) -> tuple[AtomLoss, Law]:
     """Randomized response, for the code and for the test."""
     keep = mp.exp(mpf(epsilon)) / (1 + mp.exp(mpf(epsilon)))
     e = number(epsilon)
-    kept = 1 / (1 + iv.exp(-e))
+    kept = 1 / (1 + exp(-e))
     return AtomLoss(((e, kept), (-e, 1 - kept))), [(keep, 1 - keep), (1 - keep, keep)]
 
 
@@ -124,7 +124,7 @@ def test_a_leak_is_added_to_what_is_finite() -> None:
         ]
         other = response("0.83")
         truth = enumerated([law] * 3 + [other[1]] * 2, mpf(1))
-        kept = (1 - number("0.001")) / (1 + iv.exp(-number("0.5")))
+        kept = (1 - number("0.001")) / (1 + exp(-number("0.5")))
         leaky = AtomLoss(((number("0.5"), kept), (-number("0.5"), 1 - number("0.001") - kept)), number("0.001"))
         found = PrivacyLoss(((leaky, 3), (other[0], 2))).delta_number(ONE)
         assert found.a <= truth <= found.b

@@ -219,8 +219,8 @@ def test_one_placed_part_brackets_its_closed_form(part, step):
             truth = part.delta(number(epsilon))
             low = delta_of(on_grid([(part, 1)], step, "delta-down")[0][0], step, e)
             high = delta_of(on_grid([(part, 1)], step, "delta-up")[0][0], step, e)
-            assert low <= mp.make_mpf(truth._mpi_[0]) * (1 + mpf(10) ** -14)
-            assert mp.make_mpf(truth._mpi_[1]) * (1 - mpf(10) ** -14) <= high
+            assert low <= mpf(truth.a) * (1 + mpf(10) ** -14)
+            assert mpf(truth.b) * (1 - mpf(10) ** -14) <= high
 
 
 @pytest.mark.parametrize(("shift", "count"), [("1", 2), ("0.37", 5), ("0.1", 40)])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from dpassay.core.interval import Interval
-from dpassay.core.numbers import INFINITY, ZERO, iv, number
+from dpassay.core.numbers import INFINITY, ZERO, exp, log, number, real
 from dpassay.errors import InputError
 from dpassay.exact.pld.loss_components import AtomLoss, GaussianLoss, LaplaceLoss
 from dpassay.exact.pld.noises.coordinate import coordinate_loss
@@ -815,7 +815,7 @@ def test_epsilon_where_an_infinite_loss_ties_with_delta():
     loss = PrivacyLoss.of_shifts(Mixture("1e-6", (), 1 - number("1e-6")), [(number(1), 1)])
     tied = loss.epsilon("1e-6")
     assert (tied.lower, tied.upper) == (0.0, 0.0)  # decimals are remembered, so these are seen to be equal
-    enclosed = loss.epsilon(iv.exp(iv.log(iv.mpf("1e-6"))))  # an enclosure, of which nothing else is known
+    enclosed = loss.epsilon(exp(log(real("1e-6"))))  # an enclosure, of which nothing else is known
     assert (enclosed.lower, enclosed.upper) == (0.0, math.inf)
     assert loss.epsilon("0.9e-6").lower == math.inf
     assert loss.epsilon("1.1e-6").upper == 0.0

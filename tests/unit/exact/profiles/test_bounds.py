@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from dpassay.core.numbers import INFINITY, ONE, ZERO, down, iv, number, up
+from dpassay.core.numbers import INFINITY, ONE, ZERO, down, log, number, real, up
 from dpassay.core.theorems import Theorem
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.profiles.bounds import (
@@ -46,12 +46,12 @@ def test_pure_curve(pure: str, share: str) -> None:
     # and back, wherever δ is what an ε ≥ 0 gives
     delta = truth / 2
     back = mp.log(mp.exp(most) * (1 - delta) - delta)
-    assert holds(bound.epsilon(iv.mpf(mp.nstr(delta, 50))), back, digits=35)
+    assert holds(bound.epsilon(real(mp.nstr(delta, 50))), back, digits=35)
 
 
 def test_randomized_response_attains_the_pure_curve() -> None:
     # Keep a bit with probability 3/4: δ(0) is the total variation, 3/4 − 1/4.
-    bound = PureBound(iv.log(iv.mpf(3)), Theorem.RANDOMIZED_RESPONSE)
+    bound = PureBound(log(real(3)), Theorem.RANDOMIZED_RESPONSE)
     assert holds(bound.delta(ZERO), mpf(1) / 2)
 
 
@@ -122,9 +122,7 @@ def test_every_order_bounds_and_the_best_is_found() -> None:
     delta = number("1e-6")
     exact = up(bound.epsilon(delta))
     orders = [number(1 + 0.01 * 1.1**i) for i in range(100)]
-    by_hand = [
-        up(bound.divergence(o) + (-iv.log(o) + (o - 1) * iv.log(1 - 1 / o) - iv.log(delta)) / (o - 1)) for o in orders
-    ]
+    by_hand = [up(bound.divergence(o) + (-log(o) + (o - 1) * log(1 - 1 / o) - log(delta)) / (o - 1)) for o in orders]
     assert exact <= min(by_hand) + 1e-9
     # FACTS: the diagonal pair alone needs 4.40; the pure loss is √32.
     assert 4.40 < exact < math.sqrt(32)
@@ -198,6 +196,6 @@ def test_the_worst_of_some_bounds() -> None:
 
 
 def test_ends_are_tighter_than_interval_arithmetic() -> None:
-    wide = iv.mpf([1, 2])
-    assert between_ends(wide, lambda x: x - x / 2).delta == iv.mpf("0.5")
-    assert between_ends(iv.mpf([1, "inf"]), lambda x: x).b == INFINITY
+    wide = real([1, 2])
+    assert between_ends(wide, lambda x: x - x / 2).delta == real("0.5")
+    assert between_ends(real([1, "inf"]), lambda x: x).b == INFINITY

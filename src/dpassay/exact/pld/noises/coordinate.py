@@ -1,6 +1,6 @@
 """The loss of one coordinate, for each kind of noise that may be added to it."""
 
-from dpassay.core.numbers import ONE, ZERO, Number, iv
+from dpassay.core.numbers import ONE, ZERO, Number, exp
 from dpassay.errors import InputError
 from dpassay.exact.pld.loss_components import AtomLoss, GaussianLoss, LaplaceLoss, LossComponent
 from dpassay.exact.pld.noises.integer import whole_loss
@@ -26,7 +26,7 @@ def coordinate_loss(noise: Noise, shift: Number) -> LossComponent:
     if isinstance(noise, OneSided):
         ratio = size / noise.scale
         if shift.mid >= 0:  # P can be where Q cannot
-            return AtomLoss(((-ratio, iv.exp(-ratio)),), 1 - iv.exp(-ratio) if ratio != 0 else ZERO)
+            return AtomLoss(((-ratio, exp(-ratio)),), 1 - exp(-ratio) if ratio != 0 else ZERO)
         return AtomLoss(((ratio, ONE),))
     if isinstance(noise, Mixture):
         return _one_sided_mixture(noise, shift) if noise.one_sided else MixtureLoss(noise, shift)
@@ -44,8 +44,8 @@ def _one_sided_mixture(noise: Mixture, shift: Number) -> AtomLoss:
         assert isinstance(component, OneSided)
         ratio = abs(shift) / component.scale
         if shift.mid >= 0:
-            atoms.append((-ratio, weight * iv.exp(-ratio)))
-            infinite += weight * (1 - iv.exp(-ratio))
+            atoms.append((-ratio, weight * exp(-ratio)))
+            infinite += weight * (1 - exp(-ratio))
         else:
             atoms.append((ratio, weight))
     return AtomLoss(tuple(atoms), infinite)

@@ -11,7 +11,23 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, down, iv, maximum, middle, minimum, up
+from dpassay.core.numbers import (
+    INFINITY,
+    ONE,
+    PI,
+    ZERO,
+    Number,
+    between,
+    down,
+    exp,
+    log,
+    maximum,
+    middle,
+    minimum,
+    real,
+    sqrt,
+    up,
+)
 from dpassay.exact.pld.loss_components import AtomLoss, Cells, LossComponent
 from dpassay.pipeline.discrete_noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
 from dpassay.values import dataclass
@@ -22,7 +38,7 @@ _MOST_CELLS = 1 << 12
 def whole_number(value: Number) -> int | None:
     """A number as an integer; None if it is not one, or may not be one.
 
-    >>> whole_number(iv.mpf(3)), whole_number(iv.mpf("0.5"))
+    >>> whole_number(real(3)), whole_number(real("0.5"))
     (3, None)
     """
     if not value.a == value.b or abs(value).b == INFINITY or abs(value).b > 2**53:
@@ -43,13 +59,13 @@ def whole_loss(noise: DiscreteNoise, shift: Number) -> LossComponent:
         return AtomLoss((), ONE)  # no output in common
     size = whole_number(abs(shift))
     if size is None:
-        return AtomLoss((), between(ZERO, ONE))  # 50 digits cannot decide
+        return AtomLoss((), between(ZERO, ONE))  # the digits cannot decide
     if isinstance(noise, DiscreteGaussian):
         return DiscreteGaussianLoss(size, noise.sigma)
     assert isinstance(noise, DiscreteLaplace)
     if size == 1:
-        keep = 1 / (1 + iv.exp(-1 / noise.scale))
-        return AtomLoss(((1 / noise.scale, keep), (-1 / noise.scale, 1 - keep)))
+        loss = 1 / noise.scale
+        return AtomLoss(((loss, 1 / (1 + exp(-loss))), (-loss, 1 / (1 + exp(loss)))))
     return DiscreteLaplaceLoss(size, noise.scale)
 
 
@@ -82,7 +98,7 @@ class DiscreteLaplaceLoss:
     @cached_property
     def _ratio(self) -> Number:
         """The ratio of the probabilities of two neighboring numbers."""
-        return iv.exp(-1 / self.scale)
+        return exp(-1 / self.scale)
 
     @property
     def mean(self) -> Number:
@@ -101,25 +117,25 @@ class DiscreteLaplaceLoss:
 
     def delta(self, epsilon: Number) -> Number:
         """1 − (a^(m+1) + e^ε a^(k−m))/(1 + a), m the largest output with a loss above ε; it decreases with ε."""
-        return between(*(self._delta(iv.mpf(end)) for end in (epsilon.b, epsilon.a)))
+        return between(*(self._delta(real(end)) for end in (epsilon.b, epsilon.a)))
 
     def _delta(self, epsilon: Number) -> Number:
         k, a = self.shift, self._ratio
         if (self.pure - epsilon).b <= 0:
             return ZERO
         if (self.pure + epsilon).b <= 0:
-            return 1 - iv.exp(epsilon)
+            return 1 - exp(epsilon)
         last = (k - epsilon * self.scale) / 2  # the best of all events "at most m", so trying more of them does no harm
         tried = range(max(0, math.floor(down(last)) - 1), min(k, math.ceil(up(last))) + 1)
-        rise = iv.exp(epsilon)
+        rise = exp(epsilon)
         return maximum(ZERO, *(1 - (a ** (m + 1) + rise * a ** (k - m)) / (1 + a) for m in tried))
 
     def divergence(self, order: Number) -> Number:
         """The Rényi divergence of an order above 1."""
         k, a = self.shift, self._ratio
-        r = iv.exp((1 - 2 * order) / self.scale)
+        r = exp((1 - 2 * order) / self.scale)
         moment = (1 + r**k + (1 - a) * (r - r**k) / (1 - r)) / (1 + a)
-        return self.pure + iv.log(moment) / (order - 1)
+        return self.pure + log(moment) / (order - 1)
 
     def cells(self, step: float, stride: int, upper: bool) -> Cells:
         """The outputs 0 to k, with those beyond moved to these; if there are many, several in one cell."""
@@ -129,14 +145,14 @@ class DiscreteLaplaceLoss:
 @lru_cache(maxsize=16)  # of the same loss on several grids
 def _laplace_cells(k: int, scale: Number, upper: bool) -> Cells:
     """Cells of equal numbers of outputs, and near 0, where almost all of them may be, cells of equal ratios."""
-    a, side = iv.exp(-1 / scale), up if upper else down
+    a, side = exp(-1 / scale), up if upper else down
     if k <= _MOST_CELLS:
         edges = list(range(1, k + 1))
     else:
         even, near = (spaced(1, k, _MOST_CELLS // 2).astype(np.int64) for spaced in (np.linspace, np.geomspace))
         edges = np.unique(np.concatenate([even, near[near < k], [k]])).tolist()
-    least = iv.exp(-k / scale)
-    tails = [iv.exp(-first / scale) for first in edges[:-1]] + [least]
+    least = exp(-k / scale)
+    tails = [exp(-first / scale) for first in edges[:-1]] + [least]
     mass = [1 / (1 + a), *((tail - after) / (1 + a) for tail, after in pairwise(tails)), least / (1 + a)]
     ends = [(0, 0), *((first, after - 1) for first, after in pairwise(edges)), (k, k)]
     high, low = ([side((k - 2 * pair[i]) / scale) for pair in ends] for i in (0, 1))
@@ -180,21 +196,21 @@ class DiscreteGaussianLoss:
     def _total(self) -> Number:
         """The sum of e^(−t²/2σ²), by Poisson's formula: the terms beyond the first are at most q^j."""
         if self.sigma.a < 3:
-            terms = [iv.exp(-(t**2) / (2 * self.sigma**2)) for t in range(1, 60)]
-            return 1 + 2 * sum(terms, ZERO) + iv.mpf([0, 4]) * terms[-1]
-        q = iv.exp(-2 * (iv.pi * self.sigma) ** 2)
-        return self.sigma * iv.sqrt(2 * iv.pi) * (1 + 2 * iv.mpf([0, (q / (1 - q)).b]))
+            terms = [exp(-(t**2) / (2 * self.sigma**2)) for t in range(1, 60)]
+            return 1 + 2 * sum(terms, ZERO) + real([0, 4]) * terms[-1]
+        q = exp(-2 * (PI * self.sigma) ** 2)
+        return self.sigma * sqrt(2 * PI) * (1 + 2 * real([0, (q / (1 - q)).b]))
 
     def delta(self, epsilon: Number) -> Number:
         """The sum of P(t)(1 − e^(ε−L(t))) over the outputs with a loss above ε, which decreases with ε."""
-        return between(*(self._delta(iv.mpf(end), upper) for end, upper in ((epsilon.b, False), (epsilon.a, True))))
+        return between(*(self._delta(real(end), upper) for end, upper in ((epsilon.b, False), (epsilon.a, True))))
 
     def _delta(self, epsilon: Number, upper: bool) -> Number:
         """Outputs t ≤ m with 1 − e^(−k(m − t + f)/σ²), t* = m + f where the loss is ε; t² is relative to its least."""
         k = self.shift
-        crossing = k / iv.mpf(2) - self.sigma**2 * epsilon / k
+        crossing = k / real(2) - self.sigma**2 * epsilon / k
         if abs(crossing).b > 1e15:
-            return ZERO if crossing.mid < 0 and not upper else iv.mpf([0, 1])
+            return ZERO if crossing.mid < 0 and not upper else real([0, 1])
         last = math.ceil(up(crossing)) - 1 if upper else math.ceil(down(crossing)) - 1
         rest = (up if upper else down)(crossing - last)
         s2 = middle(self.sigma) ** 2
@@ -206,18 +222,18 @@ class DiscreteGaussianLoss:
         # Each term is off by its exponent's rounding; omitted terms are below e^−100 times the number of terms.
         slack = 1e-15 * (64 + 300) + len(t) * 1e-16
         total = total * (1 + slack) + math.exp(-99) * (2 + s2) if upper else total * (1 - slack)
-        scale = iv.exp(-(iv.mpf(likeliest) ** 2) / (2 * self.sigma**2)) / self._total
-        found = iv.mpf(max(0.0, total)) * scale * (1 + iv.mpf([-1, 1]) * iv.mpf("1e-13"))
+        scale = exp(-(real(likeliest) ** 2) / (2 * self.sigma**2)) / self._total
+        found = real(max(0.0, total)) * scale * (1 + real([-1, 1]) * real("1e-13"))
         return minimum(ONE, found)
 
     def divergence(self, order: Number) -> Number:
         """The Rényi divergence of an order above 1: that of Gaussian noise for integers, and hardly less for others."""
         if whole_number(order) is not None:
             return order * self.mean
-        q = iv.exp(-2 * (iv.pi * self.sigma) ** 2)
-        apart = maximum(iv.exp(-1 / (8 * self.sigma**2)) / self._total, (1 - 3 * q) / (1 + q))
+        q = exp(-2 * (PI * self.sigma) ** 2)
+        apart = maximum(exp(-1 / (8 * self.sigma**2)) / self._total, (1 - 3 * q) / (1 + q))
         most = order * self.mean
-        return between(maximum(ZERO, most + iv.log(apart) / (order - 1)), most)
+        return between(maximum(ZERO, most + log(apart) / (order - 1)), most)
 
     def cells(self, step: float, stride: int, upper: bool) -> Cells:
         """One cell for each output; from above, the mass beyond them is counted at infinity."""

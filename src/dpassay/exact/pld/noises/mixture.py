@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpassay.core.numbers import INFINITY, ZERO, Number, between, down, iv, maximum, middle, minimum, number, up
+from dpassay.core.numbers import INFINITY, ZERO, Number, between, down, exp, maximum, middle, minimum, number, real, up
 from dpassay.exact.pld.loss_components import Cells, high_share, minimum_one
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.pair import Array
@@ -86,7 +86,7 @@ class MixtureLoss:
             return ZERO
         gap = ZERO
         if self._has_gap:
-            gap = sum((w * (1 - iv.exp(-self.shift / n.scale)) for w, n in self._components), ZERO)  # type: ignore[union-attr]
+            gap = sum((w * (1 - exp(-self.shift / n.scale)) for w, n in self._components), ZERO)  # type: ignore[union-attr]
         return self.noise.atom_weight + gap
 
     @property
@@ -105,7 +105,7 @@ class MixtureLoss:
     @property
     def _largest_merged(self) -> Number:
         p, q, *_ = self._table
-        return maximum(ZERO, iv.mpf(float(np.max(np.log(p / q), initial=0.0))) - number(_SLACK))
+        return maximum(ZERO, real(float(np.max(np.log(p / q), initial=0.0))) - number(_SLACK))
 
     @property
     def mean(self) -> Number:
@@ -115,7 +115,7 @@ class MixtureLoss:
         if lost:
             return between(ZERO, INFINITY)
         merged, widest = (float(np.sum(p * loss)) for loss in (np.log(p / q), np.minimum(high, 1e6)))
-        return between(iv.mpf(merged - _SLACK), iv.mpf(widest + _SLACK))
+        return between(real(merged - _SLACK), real(widest + _SLACK))
 
     @property
     def span(self) -> float:
@@ -123,7 +123,7 @@ class MixtureLoss:
         return float(np.max(np.abs(np.log(p / q)), initial=0.0)) + _SLACK
 
     def delta(self, epsilon: Number) -> Number:
-        lower, upper = (iv.mpf(self._finite_delta(epsilon, side)) for side in (False, True))
+        lower, upper = (real(self._finite_delta(epsilon, side)) for side in (False, True))
         return between(self.infinite + lower, minimum_one(self.infinite + upper))
 
     def _finite_delta(self, epsilon: Number, upper: bool) -> float:

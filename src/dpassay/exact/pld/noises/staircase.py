@@ -1,8 +1,6 @@
 """The loss of one coordinate with staircase noise: docs/proofs/staircase.md. Distances are in sensitivity units."""
 
-from mpmath.libmp import round_ceiling, to_int
-
-from dpassay.core.numbers import ONE, ZERO, Number, iv, maximum, middle, minimum
+from dpassay.core.numbers import ONE, ZERO, Number, ceiling, exp, maximum, middle, minimum
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.pipeline.staircase import Staircase
 from dpassay.values import dataclass
@@ -23,11 +21,11 @@ class StaircaseLoss(AtomLoss):
 def steps_apart(size: Number) -> int:
     """How many steps the densities of two values can be apart: the size rounded up; the most of an enclosure.
 
-    >>> from dpassay.core.numbers import number
+    >>> from dpassay.core.numbers import ceiling, number
     >>> steps_apart(number("1.2")), steps_apart(number("0.3") / number("0.3")), steps_apart(1 + number("1e-40"))
     (2, 1, 2)
     """
-    return max(1, int(to_int(size._mpi_[1], round_ceiling)))
+    return max(1, ceiling(size))
 
 
 def staircase_loss(noise: Staircase, size: Number) -> AtomLoss:
@@ -37,7 +35,7 @@ def staircase_loss(noise: Staircase, size: Number) -> AtomLoss:
     >>> round(middle(loss.delta(ZERO)), 9)
     0.462117157
     """
-    steps, ratio = steps_apart(size), iv.exp(-noise.epsilon)
+    steps, ratio = steps_apart(size), exp(-noise.epsilon)
     if steps > MOST_STEPS:
         return _two_largest(noise, size, steps)
     at_least = [_at_least(noise, size, steps, level) for level in range(1, steps + 1)]
@@ -51,14 +49,14 @@ def staircase_loss(noise: Staircase, size: Number) -> AtomLoss:
 def _two_largest(noise: Staircase, size: Number, steps: int) -> AtomLoss:
     """Only the outputs with the two largest losses are distinguished, which is post-processing."""
     most, more = (_at_least(noise, size, steps, level) for level in (steps, steps - 1))
-    p, ratio = (most, maximum(ZERO, more - most)), iv.exp(-noise.epsilon)
+    p, ratio = (most, maximum(ZERO, more - most)), exp(-noise.epsilon)
     q = p[0] * ratio**steps, p[1] * ratio ** (steps - 1)
     return AtomLoss.between((*p, 1 - more), (*q, 1 - q[0] - q[1]))
 
 
 def _at_least(noise: Staircase, size: Number, steps: int, level: int) -> Number:
     """P(loss ≥ level·ε), level ≥ 1: all outputs up to some place; of the largest loss only a part of those below 0."""
-    gamma, ratio = noise.gamma, iv.exp(-noise.epsilon)
+    gamma, ratio = noise.gamma, exp(-noise.epsilon)
     near = max(0, int(middle((size + 1 - 2 * gamma - level) / 2)))
     places = (minimum(i + gamma, size + 1 - gamma - level - i) for i in range(max(0, near - 1), near + 3))
     up_to_there = ONE / 2 - _beyond(noise, maximum(ZERO, *places))
@@ -70,13 +68,13 @@ def _at_least(noise: Staircase, size: Number, steps: int, level: int) -> Number:
 
 def _top(noise: Staircase) -> Number:
     """The density of the highest step."""
-    ratio = iv.exp(-noise.epsilon)
+    ratio = exp(-noise.epsilon)
     return (1 - ratio) / (2 * (noise.gamma + ratio * (1 - noise.gamma)))
 
 
 def _beyond(noise: Staircase, place: Number) -> Number:
     """P(noise > place), at a place from 0 on; a convex function, the largest of its straight pieces."""
-    ratio, near = iv.exp(-noise.epsilon), int(middle(place + 1 - noise.gamma))
+    ratio, near = exp(-noise.epsilon), int(middle(place + 1 - noise.gamma))
     pieces = (
         ratio**step * (step + noise.gamma - place + ratio / (1 - ratio)) for step in range(max(0, near - 1), near + 2)
     )

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, iv, maximum, middle, minimum, missing, up
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, exp, maximum, middle, minimum, missing, real, up
 from dpassay.exact.pld.loss_components import AtomLoss, Cells, LaplaceLoss, LossComponent
 from dpassay.values import dataclass
 
@@ -30,14 +30,14 @@ class TruncatedLaplaceLoss:
     @cached_property
     def infinite(self) -> Number:
         """P(T < s − a), which increases with the shift."""
-        low, high = (self._beyond(iv.mpf(end)) for end in (self.shift.a, self.shift.b))
+        low, high = (self._beyond(real(end)) for end in (self.shift.a, self.shift.b))
         return maximum(ZERO, between(low, high))
 
     def _beyond(self, shift: Number) -> Number:
         inside = 2 * missing(self.bound)
         if (shift - self.bound).b <= 0:
-            return iv.exp(shift - self.bound) * missing(shift) / inside
-        return 1 - (iv.exp(self.bound - shift) - iv.exp(-self.bound)) / inside
+            return exp(shift - self.bound) * missing(shift) / inside
+        return 1 - (exp(self.bound - shift) - exp(-self.bound)) / inside
 
     @cached_property
     def largest(self) -> Number:
@@ -52,7 +52,7 @@ class TruncatedLaplaceLoss:
     @cached_property
     def _density(self) -> Number:
         """By how much losses between the largest and the smallest one are likelier than those of Laplace noise."""
-        return iv.exp(-maximum(ZERO, self.shift - self.bound)) / missing(self.bound)
+        return exp(-maximum(ZERO, self.shift - self.bound)) / missing(self.bound)
 
     @property
     def pure(self) -> Number:
@@ -68,7 +68,7 @@ class TruncatedLaplaceLoss:
 
     def delta(self, epsilon: Number) -> Number:
         """λ + atom·(1 − e^(ε−m)) + density/2·(1 − e^((ε−m)/2))², m the largest finite loss."""
-        return between(*(self._delta(iv.mpf(end)) for end in (epsilon.b, epsilon.a)))
+        return between(*(self._delta(real(end)) for end in (epsilon.b, epsilon.a)))
 
     def _delta(self, epsilon: Number) -> Number:
         gap = maximum(ZERO, self.largest - epsilon)
@@ -92,5 +92,5 @@ def truncated_loss(bound: Number, shift: Number) -> LossComponent:
     if (2 * bound - shift).b <= 0:
         return AtomLoss((), ONE)
     if (2 * bound - shift).a <= 0:  # known only up to rounding
-        return AtomLoss((), iv.mpf([TruncatedLaplaceLoss(bound, iv.mpf(shift.a)).infinite.a, ONE.b]))
+        return AtomLoss((), real([TruncatedLaplaceLoss(bound, real(shift.a)).infinite.a, ONE.b]))
     return TruncatedLaplaceLoss(bound, shift)

@@ -21,11 +21,14 @@ from dpassay.core.numbers import (
     between,
     down,
     exactly,
-    iv,
+    exp,
+    log,
     maximum,
     middle,
     minimum,
     number,
+    real,
+    sqrt,
     up,
 )
 from dpassay.exact.pld.lattice_sum import Curve, lower_curve, upper_curve
@@ -61,7 +64,7 @@ class SampledLoss:
         """Unbounded, unless the record is in the second data set: then at most −ln(1 − q)."""
         if self.mu == 0:
             return ZERO
-        return -iv.log(1 - self.rate) if self.way == "add" and self.rate.b < 1 else INFINITY
+        return -log(1 - self.rate) if self.way == "add" and self.rate.b < 1 else INFINITY
 
     @property
     def mean(self) -> Number:
@@ -77,22 +80,22 @@ class SampledLoss:
         """δ(ε) of one step, in closed form."""
         if self.mu == 0:
             return ZERO
-        q, gamma = self.rate, iv.exp(epsilon)
+        q, gamma = self.rate, exp(epsilon)
         if self.way in ("remove", "fixed"):
-            return q * gaussian_delta(epsilon + iv.log((1 - (1 - q) * iv.exp(-epsilon)) / q), self.mu)
+            return q * gaussian_delta(epsilon + log((1 - (1 - q) * exp(-epsilon)) / q), self.mu)
         if self.way == "add":
             left = 1 - gamma * (1 - q)
             if left.b <= 0:
                 return ZERO
             if left.a <= 0:
-                return between(ZERO, iv.mpf(left.b))
-            return left * gaussian_delta(epsilon + iv.log(q / left), self.mu)
+                return between(ZERO, real(left.b))
+            return left * gaussian_delta(epsilon + log(q / left), self.mu)
         # The loss increases with the output; where it is ε, ln u = ε/2 + asinh((1−q)/q·e^(μ²/2)·sinh(ε/2)), u = e^(μx).
-        inner = (1 - q) / q * iv.exp(self.mu**2 / 2) * (iv.exp(epsilon / 2) - iv.exp(-epsilon / 2)) / 2
-        x = (epsilon / 2 + iv.log(inner + iv.sqrt(inner**2 + 1))) / self.mu
-        x = iv.mpf(x.mid)  # any threshold shows at most δ(ε), and this one all of it up to rounding
+        inner = (1 - q) / q * exp(self.mu**2 / 2) * (exp(epsilon / 2) - exp(-epsilon / 2)) / 2
+        x = (epsilon / 2 + log(inner + sqrt(inner**2 + 1))) / self.mu
+        x = real(x.mid)  # any threshold shows at most δ(ε), and this one all of it up to rounding
         p, r = ((1 - q) * normal_tail(x) + q * normal_tail(x - shift) for shift in (self.mu, -self.mu))
-        return maximum(ZERO, p - gamma * r) + iv.mpf([0, iv.mpf("1e-40")])
+        return maximum(ZERO, p - gamma * r) + real([0, real("1e-40")])
 
     def cells(self, step: float, stride: int, upper: bool) -> Cells:
         """Cells for a sum with other losses."""
@@ -193,8 +196,8 @@ class SampledPower:
 
     def tail(self, epsilon: Number) -> Number:
         """P(L > ε): at least δ(ε), and at most δ(ε − t)/(1 − e^−t) for every t > 0."""
-        step = iv.mpf("0.1")
-        most = self.delta(maximum(ZERO, epsilon - step)) / (1 - iv.exp(-step)) if epsilon.a >= step.b else ONE
+        step = real("0.1")
+        most = self.delta(maximum(ZERO, epsilon - step)) / (1 - exp(-step)) if epsilon.a >= step.b else ONE
         return between(self.delta(epsilon), minimum(ONE, most))
 
     def event(self, epsilon: Number) -> tuple[str, Number, Number]:
@@ -208,7 +211,7 @@ class SampledPower:
         if best is None:
             return "", ONE, ONE
         shown, p, q = best
-        rise = iv.exp(epsilon)
+        rise = exp(epsilon)
         low, high = exactly(p), exactly(q)
         p_number, q_number = between(low, minimum(ONE, rise * high + found)), between((low - found) / rise, high)
         if q_number.a <= 0 or p <= 0:

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from dpassay.core.numbers import ZERO, Number, between, down, iv, maximum, middle, up
+from dpassay.core.numbers import ZERO, Number, between, down, exp, log, maximum, middle, real, up
 from dpassay.exact.pld.lattice_sum import CellMasses
 from dpassay.exact.pld.lattice_window import MOST_CELLS, Limits, Sketch
 from dpassay.exact.pld.loss_components import Cells
@@ -47,15 +47,15 @@ class SampledLaplaceLoss:
     @property
     def pure(self) -> Number:
         """ln(1 − q + q·e^a), or −ln(1 − q + q·e^−a), or both together."""
-        more = self.shift + iv.log(self.rate + (1 - self.rate) * iv.exp(-self.shift))
-        less = -iv.log(1 - self.rate + self.rate * iv.exp(-self.shift))
+        more = self.shift + log(self.rate + (1 - self.rate) * exp(-self.shift))
+        less = -log(1 - self.rate + self.rate * exp(-self.shift))
         return {"remove": more, "add": less, "replace": more + less}[self.way]
 
     @property
     def mean(self) -> Number:
         """Divergences are convex: between 0 and q times that of the noise on its own."""
         shift = self.shift * 2 if self.way == "replace" else self.shift
-        return between(ZERO, self.rate * (shift - 1 + iv.exp(-shift)))
+        return between(ZERO, self.rate * (shift - 1 + exp(-shift)))
 
     @property
     def span(self) -> float:
@@ -70,18 +70,18 @@ class SampledLaplaceLoss:
         """δ(ε) of one step, in closed form: docs/proofs/poisson.md, point 2, and docs/proofs/laplace.md, point 3."""
         if (self.pure - epsilon).b <= 0:
             return ZERO
-        q, gamma = self.rate, iv.exp(epsilon)
+        q, gamma = self.rate, exp(epsilon)
         if self.way == "replace":
-            inner = iv.log(gamma * iv.exp(-self.shift) + (gamma - 1) * (1 - q) / q)
-            return q * maximum(ZERO, 1 - iv.exp((inner - self.shift) / 2))
+            inner = log(gamma * exp(-self.shift) + (gamma - 1) * (1 - q) / q)
+            return q * maximum(ZERO, 1 - exp((inner - self.shift) / 2))
         if self.way == "remove":
-            inner, share = epsilon + iv.log((1 - (1 - q) * iv.exp(-epsilon)) / q), q
+            inner, share = epsilon + log((1 - (1 - q) * exp(-epsilon)) / q), q
         else:
             share = 1 - gamma * (1 - q)
             if share.a <= 0:
-                return between(ZERO, iv.mpf(max(share.b, ZERO.b)))
-            inner = epsilon + iv.log(q / share)
-        return share * maximum(ZERO, 1 - iv.exp((inner - self.shift) / 2))
+                return between(ZERO, real(max(share.b, ZERO.b)))
+            inner = epsilon + log(q / share)
+        return share * maximum(ZERO, 1 - exp((inner - self.shift) / 2))
 
     def lattice_cells(self, step: float, upper: bool, limits: Limits) -> CellMasses:
         """Cells on a lattice of losses; both outermost losses are atoms, and lie within the cells."""

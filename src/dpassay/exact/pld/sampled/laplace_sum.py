@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpassay.core.numbers import ONE, ZERO, Number, between, down, iv, middle, up
+from dpassay.core.numbers import ONE, ZERO, Number, between, down, exp, log, middle, up
 from dpassay.exact.pld.lattice_sum import CellMasses
 from dpassay.exact.pld.lattice_window import MOST_CELLS, Limits, Sketch
 from dpassay.exact.pld.loss_components import Cells
@@ -46,13 +46,13 @@ class SampledSumLoss:
         """ln(1 − q + q·e^(na)), or −ln(1 − q + q·e^(−na))."""
         whole = self.shift * self.copies
         if self.way == "remove":
-            return whole + iv.log(self.rate + (1 - self.rate) * iv.exp(-whole))
-        return -iv.log(1 - self.rate + self.rate * iv.exp(-whole))
+            return whole + log(self.rate + (1 - self.rate) * exp(-whole))
+        return -log(1 - self.rate + self.rate * exp(-whole))
 
     @property
     def mean(self) -> Number:
         """Divergences are convex: between 0 and q times that of the noise on its own."""
-        return between(ZERO, self.rate * self.copies * (self.shift - 1 + iv.exp(-self.shift)))
+        return between(ZERO, self.rate * self.copies * (self.shift - 1 + exp(-self.shift)))
 
     @property
     def span(self) -> float:

@@ -83,7 +83,7 @@ class Clamp(Stage):
             return OutputRegion(Rows(region.dim, (low, high)), before.exact, rounded=True)
         if isinstance(region, Box):
             sides = [
-                (*(maximum(self.low, minimum(self.high, end)) for end in (low, high)), count)
+                (maximum(self.low, minimum(self.high, low)), maximum(self.low, minimum(self.high, high)), count)
                 for low, high, count in region.sides
             ]
             return OutputRegion(Box(tuple(sides)), exact=False, rounded=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import ONE, Number, down, iv, middle, minimum, up
+from dpassay.core.numbers import ONE, Number, down, middle, minimum, real, sqrt, up
 from dpassay.errors import InputError
 from dpassay.pipeline.regions import (
     Array,
@@ -55,10 +55,10 @@ class Clip(Stage):
             return OutputRegion(ball, before.exact)
         if isinstance(region, SensitivityBall):
             return self._of_answers(region, ball, before.exact)
-        if isinstance(region, Counted) and (near := iv.mpf(region.diameter(region.p).b)).b > 0:
+        if isinstance(region, Counted) and (near := real(region.diameter(region.p).b)).b > 0:
             step = clipped_step(region.dim, self.radius) if self.norm == "l2" and region.unit_steps else None
             p = 1.0 if step else region.p
-            return self._of_answers(SensitivityBall(p, near, region.dim), ball, False, step and step.distance)
+            return self._of_answers(SensitivityBall(p, near, region.dim), ball, False, step.distance if step else None)
         if region.largest_norm(p) <= down(self.radius):
             return before
         if isinstance(region, Ball):
@@ -88,7 +88,7 @@ class Clip(Stage):
         if self.norm == "l2":
             near = region.diameter(2)
             known = step is not None  # diameters.md, points 19 and 20
-            stretch = step if known else (1 + iv.sqrt(iv.mpf(region.dim))) / 2
+            stretch = step if known else (1 + sqrt(real(region.dim))) / 2
             other = SensitivityBall(region.p, region.distance * stretch, region.dim)
             if near.b < (2 * self.radius).a:
                 return OutputRegion(ClippedAnswers(2, near, region.dim, other), exact=False)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exactly, iv
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exactly, log
 from dpassay.errors import InputError
 from dpassay.pipeline.regions import Ball, Box, Everything, Rows, SensitivityBall, Sphere, Squashed
 from dpassay.pipeline.regions.images import squashed
@@ -76,7 +76,7 @@ class Squash(Stage):
             return -INFINITY
         if value == high:
             return INFINITY
-        return iv.log((value - low) / (high - value)) / (2 if self.kind == "tanh" else 1)
+        return log((value - low) / (high - value)) / (2 if self.kind == "tanh" else 1)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         if self.kind == "tanh":

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpassay.core.functions.log_concave import log_integral
-from dpassay.core.numbers import Number, iv, middle
+from dpassay.core.numbers import PI, Number, middle
 from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Distribution
 from dpassay.pipeline.regions import Array, Sphere
@@ -163,7 +163,7 @@ class Purkayastha(Direction):
 
     @property
     def largest_loss(self) -> Number:
-        return self.kappa * +iv.pi
+        return self.kappa * +PI
 
     def half(self, dim: int) -> Half:
         kappa, power = middle(self.kappa), dim - 2

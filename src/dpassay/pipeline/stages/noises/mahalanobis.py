@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import Number, between, iv, maximum, middle
+from dpassay.core.numbers import Number, between, maximum, middle, sqrt
 from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Distribution
 from dpassay.pipeline.regions import Array, Pair, Region
@@ -52,11 +52,11 @@ class Mahalanobis(Radial):
 
     @property
     def one_dimensional(self) -> Number:
-        return self.scale * iv.sqrt(self.least)
+        return self.scale * sqrt(self.least)
 
     def diameter(self, region: Region) -> Number:
         """From a pair's distance to the l2 diameter in the direction in which the norm is largest."""
-        most = region.diameter(2) / iv.sqrt(self.least)
+        most = region.diameter(2) / sqrt(self.least)
         shown = maximum(*(self.distance(region.farthest(q)) for q in (1.0, 2.0, float("inf"))))
         return between(shown, most) if shown.a <= most.b else most
 
@@ -64,9 +64,9 @@ class Mahalanobis(Radial):
         """Exact for pairs that differ only in the first coordinate, where the eigenvalue is smallest; else bounds."""
         first = pair.blocks[0]
         if first.count == 1 and first.positions == "all" and all(block.same for block in pair.blocks[1:]):
-            return abs(first.gap) / iv.sqrt(self.least)
+            return abs(first.gap) / sqrt(self.least)
         length = pair.distance(2)
-        return between(length / iv.sqrt(self.largest), length / iv.sqrt(self.least))
+        return between(length / sqrt(self.largest), length / sqrt(self.least))
 
     def roots(self, dim: int) -> Array:
         """The square roots of the eigenvalues."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.core.numbers import Number, double_above, iv, number, up
+from dpassay.core.numbers import Number, double_above, exp, log, number, real, sqrt, up
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ class LogitLimits:
         if (low is None) != (high is None) or (low is not None and width is not None):
             raise InputError("logits are clipped to low=…,high=… or to width=… below the largest: give one of the two")
         if low is None or high is None:
-            return LogitLimits(-real(WIDTH if width is None else width, "width", 1e-3, 1e4), 0.0, shifted=True)
-        limits = LogitLimits(real(low, "low", -1e4, 1e4), real(high, "high", -1e4, 1e4))
+            return LogitLimits(-real_setting(WIDTH if width is None else width, "width", 1e-3, 1e4), 0.0, shifted=True)
+        limits = LogitLimits(real_setting(low, "low", -1e4, 1e4), real_setting(high, "high", -1e4, 1e4))
         if limits.high - limits.low < 1e-3:
             raise InputError(f"high must be above low, got low={low} and high={high}")
         return limits
@@ -118,8 +118,8 @@ class TokenLaw:
     @property
     def loss(self) -> Number:
         """The exact loss of one token, over all pairs of clipped logits: exponential.md, point 3."""
-        likely = iv.exp(self.spread)
-        return self.spread + iv.log((1 + (self.size - 1) * likely) / (likely + self.size - 1))
+        likely = exp(self.spread)
+        return self.spread + log((1 + (self.size - 1) * likely) / (likely + self.size - 1))
 
     @property
     def epsilon(self) -> float:
@@ -207,11 +207,11 @@ def sharpest(epsilon: float, size: int, times: int) -> LogitLimits:
 @lru_cache(maxsize=4096)
 def _keeping(asked: float, limits: LogitLimits, size: int, times: int) -> TokenLaw:
     epsilon = number(asked)
-    share = iv.exp(epsilon / times)
+    share = exp(epsilon / times)
     # A spread w has this ε if e^ε = x(1 + (k−1)x)/(x + k−1) with x = e^w: a quadratic equation for x.
-    others = iv.mpf(size - 1)
-    likely = (share - 1 + iv.sqrt((share - 1) ** 2 + 4 * others**2 * share)) / (2 * others)
-    law = TokenLaw(limits, size, double_above(limits.width / iv.log(likely)))
+    others = real(size - 1)
+    likely = (share - 1 + sqrt((share - 1) ** 2 + 4 * others**2 * share)) / (2 * others)
+    law = TokenLaw(limits, size, double_above(limits.width / log(likely)))
     while up(times * law.loss) > asked:  # rounding in the last digit of the temperature: go up
         law = TokenLaw(limits, size, math.nextafter(law.temperature, math.inf))
     return law
@@ -219,7 +219,7 @@ def _keeping(asked: float, limits: LogitLimits, size: int, times: int) -> TokenL
 
 @lru_cache(maxsize=4096)
 def _least(law: TokenLaw) -> int:
-    return max(1, math.ceil(up(iv.exp(-law.spread) * 2**law.bits)))
+    return max(1, math.ceil(up(exp(-law.spread) * 2**law.bits)))
 
 
 def seeded(rng: np.random.Generator) -> Below:
@@ -238,10 +238,10 @@ def secret(limits: NDArray[np.int64]) -> NDArray[np.int64]:
     )
 
 
-def real(value: Any, what: str, low: float, high: float) -> float:
+def real_setting(value: Any, what: str, low: float, high: float) -> float:
     """A setting that is a number.
 
-    >>> real("0.5", "clip", 0, 1)
+    >>> real_setting("0.5", "clip", 0, 1)
     0.5
     """
     try:

@@ -23,7 +23,7 @@ from dpassay.errors import InputError
 from dpassay.text.models.language_models import MASKED, PromptedModel, Source, card_of, load, tokenizer_of
 from dpassay.text.models.words import as_text
 from dpassay.text.rewriters.base import PRETRAINED, TextGuarantee
-from dpassay.text.rewriters.tokens.drawing import Below, LogitLimits, TokenLaw, real, secret, seeded, whole
+from dpassay.text.rewriters.tokens.drawing import Below, LogitLimits, TokenLaw, real_setting, secret, seeded, whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,7 +51,7 @@ def make(
     """
     card_of(model).require(MASKED)
     words = _words_of(model)
-    law = TokenLaw.keeping(real(epsilon, "epsilon", 1e-3, 1e4), LogitLimits.read(low, high, width), len(words))
+    law = TokenLaw.keeping(real_setting(epsilon, "epsilon", 1e-3, 1e4), LogitLimits.read(low, high, width), len(words))
     most = whole(longest, "longest", 1, 10_000)
     return Masked(model, law, most, batch=whole(batch, "batch", 1, 100_000), device=device)
 

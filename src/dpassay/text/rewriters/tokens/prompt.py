@@ -28,7 +28,7 @@ from dpassay.text.rewriters.tokens.drawing import (
     LogitLimits,
     TokenLaw,
     affordable,
-    real,
+    real_setting,
     secret,
     seeded,
     sharpest,
@@ -64,7 +64,7 @@ def make(
     Without `tokens` there are as many as ε can buy well, and without limits logits are clipped as closely as a low
     temperature allows: `affordable` and `sharpest` depend on ε and the size of the vocabulary alone.
     """
-    card, total = card_of(model).require(CAUSAL, ENCODER_DECODER), real(epsilon, "epsilon", 1e-3, 1e6)
+    card, total = card_of(model).require(CAUSAL, ENCODER_DECODER), real_setting(epsilon, "epsilon", 1e-3, 1e6)
     count = affordable(total, card.size) if tokens is None else whole(tokens, "tokens", 1, 10_000)
     chosen = low is None and high is None and width is None
     limits = sharpest(total, card.size, count) if chosen else LogitLimits.read(low, high, width)

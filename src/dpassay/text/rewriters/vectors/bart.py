@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from dpassay.core.functions.normal import gaussian_delta, gaussian_epsilon_guess
 from dpassay.core.guarantee import make_guarantee
-from dpassay.core.numbers import Number, double_above, iv, number, up
+from dpassay.core.numbers import Number, double_above, number, real, sqrt, up
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact.calibrate import classic_gaussian_sigma, gaussian
 from dpassay.text.models.language_models import ENCODER_DECODER, PromptedModel, Source, card_of, load
 from dpassay.text.models.words import as_text
 from dpassay.text.rewriters.base import PRETRAINED, TextGuarantee
-from dpassay.text.rewriters.tokens.drawing import real, whole
+from dpassay.text.rewriters.tokens.drawing import real_setting, whole
 from dpassay.text.rewriters.vectors.grid_noise import CubeNoise
 
 if TYPE_CHECKING:
@@ -82,10 +82,10 @@ def _made(
     card = card_of(model).require(ENCODER_DECODER)
     if not card.width:
         raise InputError(f"the config of {card.name} does not say how many numbers its encoder gives (hidden_size)")
-    chance = real(delta, "delta", 1e-100, 0.999)
+    chance = real_setting(delta, "delta", 1e-100, 0.999)
     read = whole(longest, "longest", 1, card.positions or 100_000)
-    bound = real(clip, "clip", 1e-6, 1e6)
-    claimed = real(epsilon, "epsilon", 1e-3, 1e5)
+    bound = real_setting(clip, "clip", 1e-6, 1e6)
+    claimed = real_setting(epsilon, "epsilon", 1e-3, 1e5)
     sigma = _sigma(claimed, chance, bound, read * card.width, classic)
     return NoisyStates(
         model,
@@ -228,7 +228,7 @@ def _encoder_outputs() -> Any:
 
 def _distance(clip: float, dim: int) -> Number:
     """The largest l2 distance between two vectors in the cube."""
-    return 2 * number(clip) * iv.sqrt(iv.mpf(dim))
+    return 2 * number(clip) * sqrt(real(dim))
 
 
 @lru_cache(maxsize=4096)
@@ -248,10 +248,10 @@ def true_epsilon(clip: float, dim: int, sigma: float, delta: float) -> float:
     mu, target = _distance(clip, dim) / number(sigma), number(delta)
     guess = gaussian_epsilon_guess(target, mu)
     if guess is None:
-        raise InputError(f"80 digits do not suffice for the loss of noise of {sigma:g}: give a smaller epsilon")
+        raise InputError(f"115 digits do not suffice for the loss of noise of {sigma:g}: give a smaller epsilon")
     found = max(0.0, up(guess))
     for doublings in range(60):
         if gaussian_delta(number(found), mu).b <= target.a:
             return found
         found += 2.0**doublings * math.ulp(max(found, 1e-300))
-    raise InputError(f"80 digits do not suffice for the loss of noise of {sigma:g}: give a smaller epsilon")
+    raise InputError(f"115 digits do not suffice for the loss of noise of {sigma:g}: give a smaller epsilon")

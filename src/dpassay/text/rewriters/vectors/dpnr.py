@@ -22,7 +22,7 @@ from pydantic import Field
 from dpassay.audit.options import Progress
 from dpassay.core.guarantee import make_guarantee
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import ONE, Number, iv, middle, number, up
+from dpassay.core.numbers import ONE, Number, middle, number, sqrt, up
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact.analysis import analyse
@@ -77,7 +77,7 @@ class Dpnr(EncodedText):
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        epsilon, dropout = check_positive(self.epsilon, "epsilon"), Dropout(self.mu)
+        epsilon, dropout = check_positive(self.epsilon, "epsilon"), Dropout(number(self.mu))
         guarantee = make_guarantee(epsilon, self.delta)
         object.__setattr__(self, "delta", guarantee.delta)
         published = classic_gaussian_sigma(guarantee, ONE) if self.delta else 1 / epsilon
@@ -119,7 +119,7 @@ class Dpnr(EncodedText):
     def scaled(self) -> Dpnr:
         """The same with noise of scale k/ε, or the least σ for l2 distance √k: enough for all k, never rounded down."""
         if self.delta:
-            return replace(self, scale=gaussian(self.epsilon, self.delta, iv.sqrt(self.dim)))
+            return replace(self, scale=gaussian(self.epsilon, self.delta, sqrt(self.dim)))
         exact = self.dim / Fraction(repr(self.epsilon))
         scale = float(exact)
         return replace(self, scale=scale if Fraction(repr(scale)) >= exact else math.nextafter(scale, math.inf))

@@ -19,7 +19,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from dpassay.core.numbers import middle
+from dpassay.core.numbers import ONE, ZERO, middle
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Laplace
@@ -166,7 +166,7 @@ class Dptext(EncodedText):
         scale = self.dim / epsilon
         noise = Additive(Laplace(scale)) if reading == "right" else one_sided(scale, *PUBLISHED[reading])
         object.__setattr__(self, "epsilon", middle(epsilon))
-        stages = (Encode(self.dim, self.encoder.encode), Clamp(0, 1), noise)
+        stages = (Encode(self.dim, self.encoder.encode), Clamp(ZERO, ONE), noise)
         object.__setattr__(self, "pipeline", Pipeline(stages, self.dim))
 
     @property

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpassay.compute.threads import in_threads
-from dpassay.core.numbers import iv, number
+from dpassay.core.numbers import number, sqrt
 from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.exact import calibrate
@@ -163,7 +163,7 @@ class Release:
         if self.recipe.noise == "K-norm":
             return centre + radial_noise("l2", scale, centre.shape, rng)
         if self.recipe.noise == "von Mises-Fisher":
-            return np.asarray(VonMisesFisher(1 / scale).run(centre / self.clip, rng) * self.clip)
+            return np.asarray(VonMisesFisher(number(1 / scale)).run(centre / self.clip, rng) * self.clip)
         draw = rng.normal if self.recipe.noise == "Gaussian" else rng.laplace
         return centre + draw(0.0, scale, centre.shape)
 
@@ -343,7 +343,7 @@ def _continuous_scale(release: Release) -> float:
         return calibrate.gaussian(release.epsilon, release.delta, 2 * number(release.clip))
     if release.recipe.noise == "von Mises-Fisher":  # opposite unit vectors lose 2κ
         return calibrate.laplace(release.epsilon, 0, 2)
-    widening = iv.sqrt(release.dim) if release.recipe.widened else 1
+    widening = sqrt(release.dim) if release.recipe.widened else 1
     return calibrate.laplace(release.epsilon, 0, 2 * number(release.clip) * widening)
 
 

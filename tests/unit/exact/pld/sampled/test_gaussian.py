@@ -167,9 +167,9 @@ def test_an_event_shows_what_is_stated():
 
 
 def mpmath_exp(text: str):
-    from dpassay.core.numbers import iv
+    from dpassay.core.numbers import exp
 
-    return iv.exp(number(text))
+    return exp(number(text))
 
 
 X = np.linspace(-12.0, 13.0, 50_001)
