@@ -75,7 +75,7 @@ def summary(judged: Judged) -> str:
     line = f"{len(judged)} mechanism{many[0]} of {packages} package{many[1]}, {refuted} refuted."
     dates = sorted({one.date for one in found})
     when = "" if not dates else f" Recorded {dates[0]}." if len(dates) == 1 else f" Recorded {dates[0]} to {dates[-1]}."
-    return f"{line}{when} 'dpassay packages show NAME' tells more, --run NAME repeats it."
+    return f"{line}{when} 'dpassay packages show NAME' gives details; 'dpassay packages --run NAME' repeats the runs."
 
 
 def as_data(judged: Judged) -> list[dict[str, Any]]:

@@ -11,8 +11,10 @@ SYSTEM = System(
     title="Average document length",
     what="A curator holds documents of at most 46 words each and publishes the sum of their lengths, from which the "
     "average follows; exactly, or with Laplace noise.",
-    reasoning="Whoever knows all documents but one learns the length of the last from an exact answer. One document "
-    "changes the sum by at most 46 words, and noise of scale 46/eps hides that.",
+    reasoning=(
+        "Anyone who knows all documents but one learns the length of the last from an exact answer. One document "
+        "changes the sum by at most 46 words, and noise of scale 46/eps hides that."
+    ),
     claims=(
         Claim(
             name="average-length",
@@ -38,8 +40,10 @@ SYSTEM = System(
             neighbours=REPLACED,
             source=f"the attack of {EMNLP}, section 2",
             brief="differencing",
-            why="Whoever knows all documents but one subtracts their lengths from the sum, and is left with the length "
-            "of the last.",
+            why=(
+                "Anyone who knows all documents but one can subtract their lengths from the sum, which leaves the "
+                "length of the last."
+            ),
             expected="refuted",
             remedies=("average-length",),
         ),

@@ -9,9 +9,11 @@ SYSTEM = System(
     title="The two extremes of delta",
     what="The first publishes the whole data set with probability delta and otherwise nothing. The second goes through "
     "the rows and publishes each independently with probability delta.",
-    reasoning="Both satisfy (0, delta): with probability 1 - delta the output does not depend on the one row that "
-    "differs. But the second publishes somebody's row with probability 1 - (1-delta)^n, 0.632 for a million rows at "
-    "delta 1e-6. So delta must be far below one over the number of people.",
+    reasoning=(
+        "Both satisfy (0, delta): with probability 1 - delta the output does not depend on the one row that differs. "
+        "But the second publishes someone's row with probability 1 - (1-delta)^n, 0.632 for a million rows at delta "
+        "1e-6. So delta must be far below one over the number of people."
+    ),
     claims=(
         Claim(
             name="leak-everything",
@@ -36,7 +38,7 @@ SYSTEM = System(
             dim=1_000_000,
             people=1_000_000,
             source=f"{LECTURE}, algorithm 2",
-            brief="yet somebody leaks",
+            brief="yet someone's row leaks",
             why="Neighbors differ in one row, which is published only with probability delta.",
             expected="proven",
             grid={"delta": ("1e-9", "1e-6", "1e-3"), "dim": (1, 1000, 1000000)},

@@ -6,8 +6,10 @@ from dpassay.claims.registry.sources import DWORK_ROTH
 SYSTEM = System(
     name="laplace",
     title="Laplace mechanism",
-    what="The answer to a numeric query plus Laplace noise on every coordinate, scaled to how far apart in l1 the "
-    "answers on two neighboring data sets can be.",
+    what=(
+        "The answer to a numeric query plus Laplace noise on every coordinate, scaled to the largest l1 distance "
+        "between the answers on two neighboring data sets."
+    ),
     reasoning="The ratio of two Laplace densities is at most e^(distance/scale), coordinate by coordinate, so the "
     "exponents add up to the l1 distance over the scale. The bound is attained, so the true epsilon is the claimed "
     "one.",

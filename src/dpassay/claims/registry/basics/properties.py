@@ -7,12 +7,16 @@ from dpassay.core.neighbours import Neighbours
 SYSTEM = System(
     name="properties",
     title="Post-processing, groups, composition",
-    what="What is computed from a private output, what a group of people may expect, and what several answers cost, "
-    "about the same people and about different ones.",
-    reasoning="Post-processing changes nothing. A group of k is protected by k*eps and k*e^((k-1)*eps)*delta, which "
-    "is more than the truth for most mechanisms. The epsilons of several answers add up, and for Laplace noise on "
-    "the same query this is exact. Answers about different people cost as much as the largest of them; the "
-    "coordinates of one person's vector are not about different people.",
+    what=(
+        "What happens to a private output that is processed further, what holds for a group of people, and what "
+        "several answers cost, about the same people and about different ones."
+    ),
+    reasoning=(
+        "Post-processing changes nothing. For a group of k, k*eps and k*e^((k-1)*eps)*delta hold, which exceed the "
+        "true values for most mechanisms. The epsilons of several answers add up, and for Laplace noise on the same "
+        "query this is exact. Answers about different people cost as much as the largest of them; the coordinates of "
+        "one person's vector are not about different people."
+    ),
     claims=(
         Claim(
             name="post-processing",
@@ -21,7 +25,10 @@ SYSTEM = System(
             epsilon=1,
             source=f"{DWORK_ROTH}, Proposition 2.1",
             brief="rounding changes nothing",
-            why="Whatever is computed from the noisy answer alone, rounding included, loses no more than the answer.",
+            why=(
+                "Nothing computed from the noisy answer alone, rounding included, can have a larger loss than the "
+                "answer itself."
+            ),
             expected="proven",
             grid={"epsilon": ("0.1", 1, 10)},
         ),
@@ -34,8 +41,10 @@ SYSTEM = System(
             parameters={"k": 3, "e": "0.5", "d": "1e-6"},
             source=f"{DWORK_ROTH}, Theorem 2.2 and its remark on delta; exact here for Gaussian noise",
             brief="generous, not exact",
-            why="Three people change the answer by up to 3, where the noise is made for 1. The group bound covers "
-            "that; the exact epsilon at its delta is smaller.",
+            why=(
+                "Three people change the answer by up to 3, but the noise is calibrated to 1. The group bound covers "
+                "that; the exact epsilon at its delta is smaller."
+            ),
             expected="proven",
             grid={"k": (1, 2, 3, 10), "e": ("0.1", "0.5")},
             trial=Trial({"e": "0.5", "d": "0.01"}),
@@ -62,7 +71,10 @@ SYSTEM = System(
             neighbours=Neighbours("add-remove-record"),
             source=f"{MCSHERRY}, Theorem 4",
             brief="one person, one count",
-            why="Each of k counts is about other people, so a person who is added or removed changes one of them by 1.",
+            why=(
+                "Each of k counts is about different people, so a person who is added or removed changes only one of "
+                "them, by 1."
+            ),
             expected="proven",
             grid={"epsilon": ("0.1", 1, 10), "dim": (2, 128, 768)},
             trial=Trial({"dim": 4}),
@@ -75,8 +87,10 @@ SYSTEM = System(
             dim=768,
             source=f"the argument that {UEDP} refutes for the k elements of one embedding",
             brief="k elements, one person",
-            why="The k coordinates come from one input, which can change all of them: they are k answers about the "
-            "same data, and cost k*eps.",
+            why=(
+                "The k coordinates come from one input, which can change all of them: they are k answers about the "
+                "same data and cost k*eps."
+            ),
             expected="refuted",
             remedies=("vector-composition",),
             grid={"epsilon": ("0.1", 1, 10), "dim": (2, 128, 768)},

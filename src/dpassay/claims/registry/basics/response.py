@@ -8,8 +8,10 @@ EPSILONS = {"epsilon": ("0.1", 1, 5)}
 SYSTEM = System(
     name="response",
     title="Randomized response and the exponential mechanism",
-    what="One of finitely many outputs is named at random: the true one most often, or one with a high score most "
-    "often.",
+    what=(
+        "One of finitely many outputs is chosen at random: the true one most often, or one with a high score most "
+        "often."
+    ),
     reasoning="The probability of every output changes by a factor of at most e^eps from one input to another, by "
     "the way the probabilities are chosen.",
     claims=(
@@ -32,7 +34,7 @@ SYSTEM = System(
             parameters={"k": 100},
             source="Kairouz, Bonawitz and Ramage, Discrete distribution estimation under local privacy, ICML 2016",
             brief="odds of e^eps to 1",
-            why="The true category is named e^eps times as often as any other.",
+            why="The true category is reported e^eps times as often as any other.",
             expected="proven",
             grid={"epsilon": ("0.1", 1, 5), "k": (2, 100, 10000)},
             trial=Trial({"k": 4}),
@@ -45,7 +47,7 @@ SYSTEM = System(
             dim=10,
             source=f"McSherry and Talwar, Mechanism design via differential privacy, 2007; {DWORK_ROTH}, Theorem 3.10",
             brief="eps/2 for score and sum",
-            why="Half of epsilon pays for the score, half for the normalising sum.",
+            why="Half of epsilon pays for the score, half for the normalizing sum.",
             expected="proven",
             grid={"epsilon": ("0.1", 1, 5), "dim": (2, 10, 1000)},
             trial=Trial({"dim": 3}),

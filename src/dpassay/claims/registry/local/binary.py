@@ -24,12 +24,14 @@ SYSTEM = System(
     title="Binary encoding",
     what="Each of r values is written as a sign bit, m integer bits and n fraction bits. Each of the r*l bits (l = 1 "
     "+ m + n) is redrawn at random with budget s = eps/(r*l). OME and LATENT differ in the probabilities.",
-    reasoning="Symmetric flips lose s per bit, eps in total. OME keeps ones far more often at even positions, and far "
-    "less often at odd ones, than zeros turn into ones, so a single bit loses many times s: its true loss grows "
-    "with lambda. A correction in the literature multiplies each bit's budget by what the bit is worth as a number. "
-    "That bounds a metric notion of privacy, in which nearby values may be distinguished; the likelihood ratio of a "
-    "flipped bit does not depend on what the bit is worth, so for differential privacy the sum of the bits' losses "
-    "is exact.",
+    reasoning=(
+        "With symmetric flips the loss is s per bit, eps in total. OME keeps ones far more often at even positions, "
+        "and far less often at odd ones, than zeros turn into ones, so the loss of a single bit is many times s, and "
+        "it grows with lambda. A correction in the literature multiplies each bit's budget by the bit's place value. "
+        "That bounds a metric notion of privacy, in which nearby values may be distinguished; the likelihood ratio "
+        "of a flipped bit does not depend on the place value, so for differential privacy the sum of the bits' "
+        "losses is exact."
+    ),
     claims=(
         Encoding(
             name="binary-symmetric",
@@ -38,7 +40,7 @@ SYSTEM = System(
             parameters=BITS,
             source=f"symmetric randomized response on every bit, as in {LYU}",
             brief="eps/(r*l) for each bit",
-            why="Each of the r*l bits spends eps/(r*l), whatever it is worth.",
+            why="Each of the r*l bits spends eps/(r*l), whatever its place value.",
             expected="proven",
             grid=GRID,
         ),

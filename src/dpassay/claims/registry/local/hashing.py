@@ -10,9 +10,11 @@ SYSTEM = System(
     title="Hash-based local privacy",
     what="A value is hashed to a bit, to one of g cells or to a Bloom filter, or is written as one bit per category; "
     "then each bit or the cell is redrawn at random.",
-    reasoning="Two values differ in few bits (two in a unary code, two for each hash of a Bloom filter) or in one "
-    "cell, and each of them loses what randomized response loses. The hash function is public; two values that "
-    "collide are only better hidden.",
+    reasoning=(
+        "Two values differ in few bits (two in a unary code, two for each hash of a Bloom filter) or in one cell, "
+        "and the loss of each is that of randomized response. The hash function is public; two values that collide "
+        "are only harder to distinguish."
+    ),
     claims=(
         Claim(
             name="rappor",

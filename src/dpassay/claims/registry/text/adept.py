@@ -36,8 +36,10 @@ SYSTEM = System(
             pipeline="clamp(0, 1) | laplace(1/eps)",
             source=f"{ACL}, section 5; its released code draws the noise but does not clip",
             brief="noise for 1 of n values",
-            why="The sanity check compares n zeros with n ones and adds noise of scale 1/eps without clipping. Their "
-            "l1 distance is n, so the loss is n*eps, where that of ADePT itself is sqrt(n)*eps.",
+            why=(
+                "The sanity check compares n zeros with n ones and adds noise of scale 1/eps without clipping. Their "
+                "l1 distance is n, so the loss is n*eps, whereas that of ADePT itself is sqrt(n)*eps."
+            ),
             expected="refuted",
             remedies=("adept-l1", "adept-sqrt-n"),
         ),

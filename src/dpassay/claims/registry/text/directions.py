@@ -31,7 +31,7 @@ SYSTEM = System(
             pipeline="vmf(eps)",
             epsilon=10,
             metric="l2",
-            brief="loses eps times distance",
+            brief="loss: eps * distance",
             why="The logarithm of the density is linear in the unit vector: it changes by at most kappa times the l2 "
             "distance.",
             grid={"epsilon": (1, 10, 100), "dim": (3, 300)},
@@ -52,7 +52,7 @@ SYSTEM = System(
             pipeline="purkayastha(eps)",
             epsilon=10,
             metric="angle",
-            brief="loses eps times angle",
+            brief="loss: eps * angle",
             why="The logarithm of the density falls with the angle: it changes by at most kappa times the angle "
             "between two vectors.",
             grid={"epsilon": (1, 10, 100), "dim": (3, 300)},

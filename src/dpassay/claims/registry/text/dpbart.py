@@ -20,9 +20,12 @@ SYSTEM = System(
     title="DP-BART and DP-Forward",
     what="An encoder's output is bounded, by clipping every value to [-C, C] or the whole matrix to norm C, and gets "
     "Gaussian noise; the decoder, or the rest of the network, works on the noisy values.",
-    reasoning="n values between -C and C are up to 2C*sqrt(n) apart in l2, a matrix of Frobenius norm C up to 2C, and "
-    "Gaussian noise hides l2 distances. What is left is the formula for the standard deviation: the classic one is "
-    "proved for epsilon below 1, and text rewriting uses epsilons in the hundreds, where it is far too small.",
+    reasoning=(
+        "n values between -C and C are up to 2C*sqrt(n) apart in l2, a matrix of Frobenius norm C up to 2C, and "
+        "Gaussian noise hides l2 distances. What remains is the formula for the standard deviation: the classic one "
+        "is proved for epsilon below 1, but text rewriting uses epsilons in the hundreds, for which it is far too "
+        "small."
+    ),
     claims=(
         Variant(
             name="dp-bart",

@@ -32,8 +32,11 @@ def _trial(**changes: object) -> Trial:
 SYSTEM = System(
     name="dpnr",
     title="DPNR",
-    what="A sentence loses each word with probability mu, is encoded to k elements, each vector is shifted and "
-    "scaled to span 0 to 1, and every element gets Laplace noise of scale 1/eps. A constant vector becomes zeros.",
+    what=(
+        "Each word of a sentence is dropped with probability mu, and the rest is encoded to k elements. Each vector "
+        "is shifted and scaled to span 0 to 1, and every element gets Laplace noise of scale 1/eps. A constant "
+        "vector becomes zeros."
+    ),
     reasoning="Each element may change by 1, so each spends eps; but one word changes all k of them, and their "
     "losses add up to k*eps. The noise is scaled to one element's sensitivity, not to the vector's. Training that "
     "draws new noise on the same data in each of T steps multiplies that by T.",
@@ -59,8 +62,10 @@ SYSTEM = System(
             parameters={"mu": "0.5", "e": "0.05"},
             source=f"{LYU}, Theorem 2",
             brief="rests on Theorem 1",
-            why="Dropping words helps as the theorem says, but it starts from eps where k*eps is true: "
-            "ln((1-mu)e^(k*eps) + mu).",
+            why=(
+                "Dropping words helps as the theorem says, but it starts from eps, although k*eps is true: "
+                "ln((1-mu)e^(k*eps) + mu)."
+            ),
             expected="refuted",
             remedies=("dpnr-dropout-fixed",),
             grid={"mu": ("0.1", "0.5", "0.8"), "dim": (2, 128, 768)},
@@ -89,8 +94,10 @@ SYSTEM = System(
             epsilon="0.05",
             source=f"the condition for element-level DP that {UEDP} states",
             brief="one element at a time",
-            why="If elements change one at a time, as embeddings of texts do not, and no stage mixes them, one element "
-            "moves by at most 1 and the others stay: eps.",
+            why=(
+                "If elements change one at a time (which is not so for embeddings of texts) and no stage mixes them, "
+                "one element moves by at most 1 and the others stay the same: eps."
+            ),
             expected="proven",
             grid={"epsilon": ("0.05", "0.5", 5), "dim": (2, 128, 768)},
             trial=Trial({"dim": 4, "epsilon": 1}),
@@ -103,7 +110,7 @@ SYSTEM = System(
             parameters={"T": 100},
             source=f"the training loop of {LYU}, as described in {UEDP}",
             brief="data reused in T steps",
-            why="New noise on the same data in each of T steps is T answers about them: T*k*eps.",
+            why="New noise on the same data in each of T steps amounts to T answers about the data: T*k*eps.",
             expected="refuted",
             remedies=("dpnr-scaled",),
             grid={"T": (1, 100, 10000), "dim": (2, 128, 768)},
@@ -118,8 +125,10 @@ SYSTEM = System(
             parameters={"mu": "0.5"},
             source=f"the Gaussian noise of {LYU}, which {UEDP} mentions; the classic formula for one element",
             brief="one word, k elements",
-            why="The noise is made for one element that changes by 1. One word changes all k, so that two vectors are "
-            "up to sqrt(k) apart in l2.",
+            why=(
+                "The noise is calibrated to one element that changes by 1. One word changes all k, so two vectors "
+                "are up to sqrt(k) apart in l2."
+            ),
             expected="refuted",
             remedies=("dpnr-gaussian-fixed",),
             grid={"mu": ("0.1", "0.5", "0.8"), "dim": (2, 128, 768)},
@@ -172,8 +181,10 @@ SYSTEM = System(
             parameters={"mu": "0.5", "e": "0.05"},
             source=f"{UEDP}, Theorem 2",
             brief="from the true k*eps",
-            why="The bound of k*eps holds for any two vectors, so also for a word dropped against a word replaced; "
-            "after dropout it becomes ln((1-mu)e^(k*eps) + mu).",
+            why=(
+                "The bound of k*eps holds for any two vectors, and thus also if a word is dropped in one text and "
+                "replaced in the other; after dropout it becomes ln((1-mu)e^(k*eps) + mu)."
+            ),
             expected="proven",
             grid={"mu": ("0.1", "0.5", "0.8"), "dim": (2, 128, 768)},
             trial=_trial(e="0.5"),

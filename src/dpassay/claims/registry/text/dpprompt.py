@@ -31,17 +31,19 @@ SYSTEM = System(
     title="DP-Prompt, DP-Paraphrase and DP-MLM",
     what="A language model rewrites a text token by token. Each token is drawn from the softmax of its logits, clipped "
     "to [b1, b2], at temperature T.",
-    reasoning="The softmax of clipped logits is the exponential mechanism with rate 1/T. It loses at most "
-    "2*(b2 - b1)/T per token, whatever came before it, and n tokens lose n times that: the claim holds, with little to "
-    "spare for a large vocabulary. Without clipping nothing bounds the loss of a token. With top-k sampling, on by "
-    "default in common libraries, a token that one text can give is impossible for another.",
+    reasoning=(
+        "The softmax of clipped logits is the exponential mechanism with rate 1/T. The loss is at most 2*(b2 - b1)/T "
+        "per token, whatever came before it, and n times that for n tokens: the claim holds, with little to spare "
+        "for a large vocabulary. Without clipping, nothing bounds the loss of a token. With top-k sampling, on by "
+        "default in common libraries, a token that one text can give is impossible for another."
+    ),
     claims=(
         Variant(
             name="dp-prompt",
             title="DP-Prompt",
             source=DPPROMPT,
             brief="clipped logits",
-            why="A token loses at most 2*(b2 - b1)/T, and the losses of n tokens add up.",
+            why="The loss of a token is at most 2*(b2 - b1)/T, and the losses of n tokens add up.",
             expected="proven",
             grid={"T": ("0.75", 1, "1.75"), "n": (1, 100)},
             trial=Trial(SMALL, pairs=OPPOSITE),
@@ -53,8 +55,10 @@ SYSTEM = System(
             source=f"{DPPROMPT}; opensource_paraphrase_generation.py of its repository, where generate gets a "
             "temperature, top_k=0 and no limits of logits",
             brief="logits not clipped",
-            why="The code draws from the softmax of the logits as they are; nothing bounds how far two texts' logits "
-            "are apart.",
+            why=(
+                "The code draws from the softmax of the unclipped logits; nothing bounds how far apart the logits of "
+                "two texts are."
+            ),
             expected="refuted",
             remedies=("dp-prompt",),
             trial=Trial(SMALL, pairs=[([9.0, 0.0, 0.0], [0.0, 9.0, 0.0])]),
@@ -65,7 +69,9 @@ SYSTEM = System(
             dim=50_257,
             source=DPPARAPHRASE,
             brief="clipped logits",
-            why="The same, with GPT-2: a token loses at most 2*(b2 - b1)/T, and the losses of n tokens add up.",
+            why=(
+                "The same, with GPT-2: the loss of a token is at most 2*(b2 - b1)/T, and the losses of n tokens add up."
+            ),
             expected="proven",
             trial=Trial(SMALL, pairs=OPPOSITE),
         ),

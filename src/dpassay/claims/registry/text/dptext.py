@@ -18,18 +18,21 @@ SYSTEM = System(
     title="DPText",
     what="A latent vector gets noise -b*sgn(v)*ln(1-2|v|) with v drawn uniformly from (0, 1), said to be Laplace "
     "noise of scale b. As in the sanity check, coordinates lie between 0 and 1 here, and b is n/eps.",
-    reasoning="The formula is the inverse distribution function for v from (-1/2, 1/2). For v above 1/2 the "
-    "logarithm has no real value: numpy gives NaN. What is done with it was never published, so all readings are "
-    "listed. In none of them is the noise ever negative, so an output below the input is impossible, and epsilon is "
-    "infinite.",
+    reasoning=(
+        "The formula is the inverse distribution function for v from (-1/2, 1/2). For v above 1/2 the logarithm has "
+        "no real value: numpy gives NaN. How it is handled was never published, so all readings are listed. In none "
+        "of them is the noise ever negative, so an output below the input is impossible, and epsilon is infinite."
+    ),
     claims=(
         Flawed(
             name="dptext-zero",
             title="DPText, NaN as zero",
             pipeline="encode | clamp(0, 1) | onesided(dim/eps, 1/2) | decode",
             source=f"{BEIGI}; this reading in {ACL}, Theorem 3.2",
-            why="Half of all coordinates are released without noise, the others only grow: an output below 1 rules out "
-            "that the input was 1.",
+            why=(
+                "Half of all coordinates are released without noise, and the others only grow: an output below 1 "
+                "rules out that the input was 1."
+            ),
         ),
         Flawed(
             name="dptext-resampled",

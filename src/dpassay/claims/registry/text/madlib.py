@@ -26,18 +26,23 @@ SYSTEM = System(
     title="Madlib and metric noise on embeddings",
     what="A word's embedding gets one noise vector of density e^(-eps*|z|) in l2 (its length is Gamma distributed, its "
     "direction uniform), and the nearest word of the vocabulary is released.",
-    reasoning="The loss of two words is at most eps times the l2 distance of their embeddings, by the triangle "
-    "inequality; releasing the nearest word is post-processing. So the metric guarantee holds, exactly. It is not "
-    "eps-DP: two words that are d apart lose up to eps*d, a text loses the sum over its words, and nothing bounds the "
-    "distance of two embeddings.",
+    reasoning=(
+        "The loss of two words is at most eps times the l2 distance of their embeddings, by the triangle inequality; "
+        "releasing the nearest word is post-processing. So the metric guarantee holds, exactly. It is not eps-DP: "
+        "for two words that are d apart the loss is up to eps*d, the losses of a text's words add up, and nothing "
+        "bounds the distance of two embeddings."
+    ),
     claims=(
         Variant(
             name="madlib",
             title="Madlib",
             metric="l2",
             source=MADLIB,
-            brief="loses eps times distance",
-            why="The noise is that of the l2 norm: two embeddings lose at most eps per unit of their l2 distance.",
+            brief="loss: eps * distance",
+            why=(
+                "The noise is that of the l2 norm: the loss of two embeddings is at most eps per unit of their l2 "
+                "distance."
+            ),
             expected="proven",
             grid={"epsilon": (1, 10, 25), "dim": (50, 300)},
             caveats=("per-word",),
@@ -71,9 +76,11 @@ SYSTEM = System(
             parameters={"least": "0.2", "largest": 3},
             metric="mahalanobis",
             source=MAHALANOBIS,
-            brief="loses eps times distance",
-            why="The noise is that of the Mahalanobis norm: two embeddings lose at most eps per unit of their distance "
-            "in that norm, whatever the covariance is.",
+            brief="loss: eps * distance",
+            why=(
+                "The noise is that of the Mahalanobis norm: the loss of two embeddings is at most eps per unit of "
+                "their distance in that norm, whatever the covariance is."
+            ),
             expected="proven",
             trial=Trial({"dim": 2, "epsilon": 2}, pairs=[([0.0, 0.0], [0.2**0.5, 0.0])]),  # 1 apart in that norm
             caveats=("per-word",),
@@ -99,7 +106,7 @@ SYSTEM = System(
             epsilon=100,
             dim=768,
             source=SND,
-            brief="loses eta times distance",
+            brief="loss: eta * distance",
             why="The same noise on each token's embedding, with eta for eps: eta per unit of l2 distance, per token.",
             expected="proven",
             caveats=("per-word",),
@@ -112,8 +119,10 @@ SYSTEM = System(
             metric="l2",
             source="what is often written in its place: independent Laplace noise on every coordinate",
             brief="noise for l1 distances",
-            why="Independent Laplace noise loses eps per unit of l1 distance, which is up to sqrt(n) times as much per "
-            "unit of l2.",
+            why=(
+                "With independent Laplace noise the loss is eps per unit of l1 distance, and up to sqrt(n) times as "
+                "much per unit of l2 distance."
+            ),
             expected="refuted",
             remedies=("madlib",),
             trial=Trial({"dim": 4, "epsilon": 1}, pairs=[([0.0] * 4, [0.5] * 4)]),

@@ -17,17 +17,21 @@ Variant = partial(Claim, delta="1e-5", dim=1, neighbours=Neighbours("user-entity
 SYSTEM = System(
     name="uedp",
     title="UeDP",
-    what="Each of T rounds draws m users and a share q_e of the sensitive entities. A drawn user trains a copy of the "
-    "model on their sentences with a drawn entity; the change is clipped to l2 norm beta. The changes are summed, and "
-    "the sum gets Gaussian noise of standard deviation z*(m + 1)*beta. Both are divided by constants that are left out "
-    "here: they change nothing.",
-    reasoning="The proof lets the entity move the sum by (m + 1)*beta. But it can be in everybody's sentences; then "
-    "it moves each of m clipped changes from one end of the ball to the other, by 2*beta. The accountant is given the "
-    "rate q_u*q_e. But an entity in everybody's sentences takes part with probability q_e, whoever is drawn; and since "
-    "a sentence is used when any of its entities is drawn, one in sentences with k entities takes part with "
-    "probability 1 - (1 - q_e)^k. Sentences in which no entity was found are always used. So the rate can be 1. The "
-    "released code clips single tensors at single steps, not the change, and draws noise with the variance in place "
-    "of the standard deviation. docs/proofs/uedp.md has the proofs.",
+    what=(
+        "Each of T rounds draws m users and a share q_e of the sensitive entities. A drawn user trains a copy of the "
+        "model on their sentences with a drawn entity; the change is clipped to l2 norm beta. The changes are "
+        "summed, and the sum gets Gaussian noise of standard deviation z*(m + 1)*beta. Both are divided by "
+        "constants, which are left out here because they change nothing."
+    ),
+    reasoning=(
+        "The proof lets the entity move the sum by (m + 1)*beta. But it can be in everyone's sentences; then it "
+        "moves each of m clipped changes from one end of the ball to the other, by 2*beta. The accountant is given "
+        "the rate q_u*q_e. But an entity in everyone's sentences takes part with probability q_e, whoever is drawn; "
+        "and since a sentence is used when any of its entities is drawn, one in sentences with k entities takes part "
+        "with probability 1 - (1 - q_e)^k. Sentences in which no entity was found are always used. So the rate can "
+        "be 1. The released code clips single tensors at single steps, not the change, and draws noise with the "
+        "variance in place of the standard deviation. docs/proofs/uedp.md has the proofs."
+    ),
     claims=(
         Variant(
             name="uedp",
@@ -38,9 +42,11 @@ SYSTEM = System(
             source=f"{LAI}, Theorem 1 and Algorithm 1, with q_u = 0.05 (50 of 1,000 users), q_e = 0.5, z = 2, "
             "delta = 1e-5; epsilon is that of the moments accountant at the rate q_u*q_e",
             brief="entity moves every user",
-            why="An entity that all users name, in sentences with many entities, takes part in nearly every round and "
-            "moves each of the m clipped changes by 2*beta; no neighbors show more. In sentences with no other entity "
-            "it takes part in half of the rounds, and the true epsilon is still above 210.",
+            why=(
+                "An entity that all users name, in sentences with many entities, takes part in nearly every round "
+                "and moves each of the m clipped changes by 2*beta; no neighbors have a larger loss. In sentences "
+                "with no other entity it takes part in half of the rounds, and the true epsilon is still above 210."
+            ),
             expected="refuted",
             remedies=("uedp-cells",),
             grid={"T": (10, 100, 1000), "z": (2, "2.5")},

@@ -33,19 +33,23 @@ SYSTEM = System(
     what="A word is replaced by a word of a vocabulary, drawn by the exponential mechanism with minus the distance "
     "between their embeddings as score. SanText draws from the whole vocabulary, TEM treats all words beyond a radius "
     "alike, CusText draws from a fixed group of words, RANTEXT from those within a random radius.",
-    reasoning="By the triangle inequality all distances from a word change by at most d if the word is replaced by "
-    "one at distance d. So SanText and TEM lose at most eps*d, half for the score and half for the normalising sum. "
-    "CusText loses at most eps inside a group, but its output reveals which group the word was in. RANTEXT's radius is "
-    "noise that is scaled to the embeddings, not accounted for: a word far away is possible only if the radius is "
-    "large, and that is rarer than e^-eps.",
+    reasoning=(
+        "By the triangle inequality, all distances from a word change by at most d if the word is replaced by one at "
+        "distance d. So the loss of SanText and TEM is at most eps*d, half for the score and half for the "
+        "normalizing sum. The loss of CusText is at most eps inside a group, but its output reveals which group the "
+        "word was in. RANTEXT's radius is noise that is scaled to the embeddings and not accounted for: a word far "
+        "away is possible only if the radius is large, and that is rarer than e^-eps."
+    ),
     claims=(
         Variant(
             name="santext-metric",
             title="SanText",
             source=SANTEXT,
             brief="eps*d at distance d",
-            why="Two words are d apart, so their distances to every other word differ by at most d. A score of minus "
-            "half the distance times e loses e*d/2, and so does the normalising sum.",
+            why=(
+                "Two words are d apart, so their distances to every other word differ by at most d. A score of minus "
+                "half the distance times e adds e*d/2 to the loss, and so does the normalizing sum."
+            ),
             grid={"d": (1, 5), "dim": (1_000, 33_860)},
         ),
         Claim(
@@ -58,8 +62,10 @@ SYSTEM = System(
             neighbours=Neighbours("any"),
             source=f"{SANTEXT}; its SanText+ claims less, for words on a list of sensitive ones only",
             brief="other words stay as is",
-            why="A word that is not on the list of sensitive words is left as it is with probability 1 - p. It then "
-            "reveals what it was.",
+            why=(
+                "A word that is not on the list of sensitive words is left unchanged with probability 1 - p, which "
+                "reveals it."
+            ),
             expected="refuted",
             remedies=("santext-metric",),
             trial=Trial(pairs=[([0.0], [1.0])]),
@@ -69,9 +75,11 @@ SYSTEM = System(
             title="TEM",
             source=TEM,
             brief="eps*d at distance d",
-            why="All words beyond the radius share one entry whose score is minus the radius plus 2*ln(their "
-            "number)/eps: each of them is as likely as if its distance were the radius. So the scores are distances "
-            "cut off at the radius, which change by at most d, as SanText's do.",
+            why=(
+                "All words beyond the radius share one entry whose score is minus the radius plus 2*ln(their "
+                "number)/eps: each of them is as likely as if its distance were the radius. So the scores are "
+                "distances cut off at the radius, which change by at most d, as in SanText."
+            ),
         ),
         Claim(
             name="custext-groups",
@@ -95,8 +103,10 @@ SYSTEM = System(
             dim=20,
             source=f"{CUSTEXT}; between two words of one group",
             brief="scores from 0 to 1",
-            why="Inside a group the scores are scaled to the interval from 0 to 1: half of eps pays for the score, "
-            "half for the normalising sum.",
+            why=(
+                "Inside a group the scores are scaled to the interval from 0 to 1: half of eps pays for the score, "
+                "half for the normalizing sum."
+            ),
             expected="proven",
             grid={"epsilon": (1, 2, 3), "dim": (5, 20, 100)},
             trial=Trial({"dim": 3}, pairs=[([1.0, 0.0, 0.0], [0.0, 1.0, 1.0])]),
@@ -114,9 +124,12 @@ SYSTEM = System(
             },
             source=f"{RANTEXT}; the constants are those of func.py in its repository",
             brief="radius not accounted for",
-            why="Two tokens whose embeddings differ by the whole range D of one coordinate. The other one comes out "
-            "only if the radius, Laplace noise of scale D/g(eps), is beyond D, which has probability e^-g, and then at "
-            "most every other time. g(eps) = a*ln(b*eps - c) + f is above 9.3 for eps from 2.1 on.",
+            why=(
+                "Two tokens whose embeddings differ by the whole range D of one coordinate. The other one can be "
+                "output only if the radius, Laplace noise of scale D/g(eps), exceeds D, which has probability e^-g, "
+                "and then in at most half of the cases. g(eps) = a*ln(b*eps - c) + f is above 9.3 for eps of 2.1 and "
+                "more."
+            ),
             expected="refuted",
             remedies=("santext-metric",),
             trial=Trial({"f": 4, "epsilon": 3}, runs=60_000),
