@@ -60,7 +60,7 @@ def judge(given: argparse.Namespace, corpus: str, found: list[dict]) -> None:
 
     texts = (list(read_corpus(str(given.data / corpus / f"{part}.csv")))[: given.limit] for part in ("train", "test"))
     bench = Bench.of(*texts, UtilityOptions(perplexity=True))
-    for one in found:
+    for one in (one for one in found if one["epsilon"] in (given.epsilon or EPSILONS)):
         compared = _compared(bench, [*one["train"], *one["test"]], given.seed)
         stated = Stated(epsilon=one["epsilon"], true_epsilon=one["true_epsilon"], delta=0.0, neighbours="any")
         guesses = GuessedTexts(**{name: one[name] for name in ("right", "runs", "candidates", "bound")}, how="exact")

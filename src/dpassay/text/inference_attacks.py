@@ -72,6 +72,8 @@ class AttackResult:
         if guarantee is not None and guarantee.declared_by:
             said = f"the claimed epsilon is what {guarantee.declared_by} declares; it was not checked"
             more["notes"] = (*more.get("notes", ()), said)
+        if guarantee is not None and held and not guarantee.holds:
+            more["notes"] = (*more.get("notes", ()), f"the claimed epsilon does not hold: {guarantee}")
         if guarantee is not None and not held:
             more["notes"] = (*more.get("notes", ()), f"the guarantee allows any success: {guarantee}")
         return AttackResult(kind, right, trials, answers, lower, epsilon, delta, alpha, **more)

@@ -74,6 +74,16 @@ def test_the_numbers_of_a_result_are_those_of_the_formulas():
     assert both.allowed == pytest.approx((math.exp(2) + delta) / (math.exp(2) + 1), rel=1e-12)
 
 
+def test_a_claim_that_does_not_hold_is_called_so():
+    published = TextGuarantee(8, claimed=2, as_published=True)
+    found = AttackResult.of("attribute", right=9, trials=10, answers=2, guarantee=published)
+    assert found.epsilon == 2
+    assert found.notes == (
+        "the claimed epsilon does not hold: as published, epsilon 8 (claimed: 2) for any two texts (local DP)",
+    )
+    assert not AttackResult.of("attribute", right=9, trials=10, answers=2, guarantee=TextGuarantee(8)).notes
+
+
 def test_a_guarantee_for_few_words_bounds_no_attack():
     for guarantee in (None, TextGuarantee(math.inf), TextGuarantee(2, neighbours=Neighbours("words(3)"))):
         found = AttackResult.of("attribute", 100, 100, 2, guarantee)
@@ -194,6 +204,20 @@ def test_the_command_attacks_a_trained_autoencoder(here, folder):
     assert found["inversion"]["epsilon"]["at_least"] < 500
     code, _, err = here(*line)  # membership: it was trained on other texts
     assert (code, "give the corpus that it was trained on" in err) == (2, True)
+
+
+def test_without_attributes_the_other_attacks_are_made(here, folder, tmp_path):
+    (tmp_path / "some.csv").write_text("label,text\n" + "".join(f"a,show flight {i}\n" for i in range(9)))
+    (tmp_path / "others.txt").write_text("".join(f"book flight {i}\n" for i in range(9)))
+    some = ("--corpus", tmp_path / "some.csv", "--trials", 5)
+    line = ("attack", "--model", folder, *some, "--mechanism", "l1", "--epsilon", 5)
+    code, out, err = here(*line, "--others", tmp_path / "others.txt", "--json")
+    assert [one["attack"] for one in json.loads(out)["attacks"]] == ["membership", "inversion"]
+    assert (code, "attribute inference is left out: not all texts of the corpus have an attribute" in err) == (0, True)
+    only = ("attack", "--python", "sample_rewriters:Whole", "--epsilon", 5, *some)
+    for asked in ((*line, "--kind", "inversion", "--kind", "attribute"), only):
+        code, _, err = here(*asked)
+        assert (code, "9 of 9 texts have no attribute to infer" in err) == (2, True)
 
 
 def test_each_value_of_an_attribute_is_in_both_halves_whatever_the_seed():

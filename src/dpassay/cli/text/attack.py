@@ -79,6 +79,9 @@ def attack(
     noisy = any(v is not None for v in given) or python is not None
     chosen = _kinds(kind, system, noisy or mechanism == "none", noisy)
     corpus = read_corpus(source)
+    if kind is None and len(chosen) > 1 and "attribute" in chosen and not all(u.attribute for u in corpus):
+        note("attribute inference is left out: not all texts of the corpus have an attribute")
+        chosen.remove("attribute")
     found: list[AttackResult] = []
     if "membership" in chosen:
         found.append(_membership(str(model), corpus, others, at_random, (alpha, seed)))
