@@ -99,7 +99,7 @@ class Exclusive(Distinguisher):
         words: tuple[tuple[str, int], ...] = ()
         if seen[0].vocabulary != seen[1].vocabulary:  # else no word is one input's alone
             words = _exclusive([Counter(chain.from_iterable(one.words)) for one in seen], training.epsilon)
-        often = [Counter(chain.from_iterable(one.paths)) for one in seen]
+        often = [_times(one.paths) for one in seen]
         values = [Counter({path: times for path, times in some.items() if is_value(path)}) for some in often]
         # All paths to one leaf occur together: counted separately, they would make chance look less likely than it is.
         paths = _exclusive(values if values[0].keys() != values[1].keys() else often, training.epsilon)
@@ -199,7 +199,7 @@ class _Seen:
         texts = [text[: 8 * LONGEST] for text in outputs.texts()] if has_words else []
         found = anomalies(outputs, inputs) if kinds else (np.zeros(0, dtype=np.int64), {})
         apart = outputs.apart if paths else ()
-        leaves = [() if known is None else known.leaves.keys() for known in apart]
+        leaves = [() if known is None else known.paths for known in apart]
         shown = View("numbers", columns[:width]).of(outputs) if columns and width else outputs
         rows = shown.matrix(width) if width else np.zeros((len(outputs), 0))
         return cls(rows, texts, *found, leaves, columns, words_in(outputs) if has_words else None)
@@ -239,6 +239,16 @@ def _number_paths(outputs: Sequence[Outputs]) -> tuple[str, ...]:
     found = found_in(outputs)
     paths = [path for path in found.columns if path not in found.offsets]
     return tuple(sorted(paths, key=lambda path: not is_value(path))[:MOST_COORDINATES])
+
+
+def _times(paths: Sequence[Iterable[str]]) -> Counter[str]:
+    """How many outputs have each path. Those of one form share one collection of paths."""
+    found: Counter[str] = Counter()
+    shared = {id(some): some for some in paths}
+    for place, times in Counter(map(id, paths)).items():
+        for path in shared[place]:
+            found[path] += times
+    return found
 
 
 def _range(name: str, low: float, high: float) -> str:

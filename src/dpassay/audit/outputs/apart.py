@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any, TypeAlias
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpassay.audit.options import Unknown
 from dpassay.audit.outputs.doubles import EXACT, rounded_by_floats
 from dpassay.audit.outputs.leaf_dict import Leaves, written
-from dpassay.audit.outputs.leaves import ROOT, leaves_of
+from dpassay.audit.outputs.leaves import ROOT, is_value, leaves_of, shown_key
 
 Array: TypeAlias = NDArray[np.float64]
 Steps: TypeAlias = tuple[str | int, ...]
@@ -38,11 +38,14 @@ class Apart:
     2
     """
 
-    __slots__ = ("_leaves", "derived", "item", "simple", "unknown")
+    __slots__ = ("_leaves", "derived", "form", "item", "regular", "simple", "unknown", "values")
 
     def __init__(self, item: Any, unknown: Unknown = "refuse") -> None:
         self.item, self.unknown = item, unknown
-        self.simple = _is_simple(item, DEEPEST)
+        self.values: list[Any] = []  # the scalars in it, if it has a form
+        self.form = _form_of(item, self.values)
+        self.regular = self.form is not None and self.form.holds(self.values)
+        self.simple = self.form is not None or _is_simple(item, DEEPEST)
         self.derived: dict[str, Any] = {}
         self._leaves: Leaves | None = None if self.simple else leaves_of(item, unknown)
 
@@ -53,8 +56,126 @@ class Apart:
             self._leaves = leaves_of(self.item, self.unknown)
         return self._leaves
 
+    @property
+    def paths(self) -> Collection[str]:
+        """The paths of all leaves; the same object for outputs of one form, where these have the same."""
+        return self.form.paths if self.form is not None and self.form.fixed and self.regular else self.leaves.keys()
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Apart, (self.item, self.unknown)
+
+
+class Form:
+    """What many outputs have in common: their keys, their lengths and the types of the scalars in them.
+
+    Their leaves differ only by these scalars, and often not even by their paths: then an output's numbers and texts
+    are found without taking it apart.
+    """
+
+    def __init__(self, item: Any, values: Sequence[Any]) -> None:
+        self.floats = [i for i, value in enumerate(values) if isinstance(value, float)]
+        self.integers = [i for i, value in enumerate(values) if type(value) in (int, np.int64)]
+        self.known = self.holds(values)
+        if not self.known:  # its leaves are no example
+            return
+        leaves, places = leaves_of(item), dict(_scalar_paths(ROOT, item))
+        number = dict(zip(places, range(len(places)), strict=True))
+        self.fixed, self.places = _is_fixed(item), number
+        self.paths = tuple(leaves)
+        texts = [(path, leaf) for path, leaf in leaves.items() if isinstance(leaf, str) and is_value(path)]
+        self._texts: list[int | str] = [number.get(path, leaf) for path, leaf in texts]  # where each stands, or itself
+        kinds = (str, np.ndarray, type(None))
+        self.numbered = [path for path, leaf in leaves.items() if not isinstance(leaf, kinds)]
+        self._constants = np.array([float(leaves[path]) for path in self.numbered])
+        inside = [(j, number[path]) for j, path in enumerate(self.numbered) if path in number]
+        self._into, self._from = ([some[k] for some in inside] for k in (0, 1))
+        lengths = {f"len({path})": i for path, i in number.items() if type(values[i]) is str}
+        inside = [(j, lengths[path]) for j, path in enumerate(self.numbered) if path in lengths]
+        self._into += [j for j, _ in inside]
+        self._long = [i for _, i in inside]
+
+    def holds(self, values: Sequence[Any]) -> bool:
+        """Whether no number has leaves that others do not have: one that is not finite, or too large for a double."""
+        finite = all(values[i] - values[i] == 0 for i in self.floats)
+        return finite and all(-EXACT <= values[i] <= EXACT for i in self.integers)
+
+    def text(self, values: Sequence[Any]) -> str:
+        """All texts in an output, in the order of its leaves."""
+        return " ".join([text if isinstance(text, str) else values[text] for text in self._texts])
+
+    def numbers(self, values: Sequence[Any]) -> Array:
+        """The numbers among the leaves of an output, in the order of `numbered`."""
+        found = self._constants.copy()
+        found[self._into] = [*[values[i] for i in self._from], *[len(values[i]) for i in self._long]]
+        return found
+
+
+_FORMS: dict[Any, Form] = {}
+MOST_FORMS = 1 << 10
+
+
+def _form_of(item: Any, values: list[Any]) -> Form | None:
+    """The form of an output that is simple, and its scalars; none if it has rows, or if there are too many forms."""
+    if type(item) is not dict and type(item) is not list and type(item) is not tuple:
+        return None
+    shape = _shape(item, values, DEEPEST)
+    if shape is None:
+        values.clear()
+        return None
+    form = _FORMS.get(shape)
+    if form is None and len(_FORMS) < MOST_FORMS:
+        form = Form(item, values)
+        if form.known:
+            _FORMS[shape] = form
+        else:
+            form = None
+    if form is None:
+        values.clear()
+    return form
+
+
+def _shape(item: Any, values: list[Any], deep: int) -> Any:
+    """Types, keys and lengths, as something that can be compared; the scalars are added to the values."""
+    kind = type(item)
+    if kind in _SCALARS:
+        values.append(item)
+        return kind
+    if deep < 0 or (kind is not dict and kind is not list and kind is not tuple) or len(item) > MOST_ENTRIES:
+        return None
+    if kind is dict and any(type(key) is not str for key in item):
+        return None
+    inside: list[Any] = []
+    for entry in item.values() if kind is dict else item:
+        one = type(entry)
+        if one in _SCALARS:
+            values.append(entry)
+        else:
+            one = _shape(entry, values, deep - 1)
+            if one is None:
+                return None
+        inside.append(one)
+    return (kind, *item, *inside) if kind is dict else (kind, *inside)
+
+
+def _scalar_paths(path: str, item: Any) -> Iterator[tuple[str, Any]]:
+    """The scalars in a simple output, in order, each with the path that a leaf has there."""
+    if type(item) is dict:
+        for key, value in item.items():
+            yield from _scalar_paths(f"{path}[{shown_key(key)}]", value)
+    elif type(item) in (list, tuple):
+        for i, value in enumerate(item):
+            yield from _scalar_paths(f"{path}[{i}]", value)
+    else:
+        yield path, item
+
+
+def _is_fixed(item: Any) -> bool:
+    """Whether paths do not depend on values: positions are recorded for members of lists that are no doubles."""
+    if type(item) in (list, tuple):
+        kinds = set(map(type, item))
+        if not (kinds <= {float, np.float64, dict, list, tuple} or kinds == {bool} or kinds == {np.bool_}):
+            return False
+    return type(item) in _SCALARS or all(map(_is_fixed, item.values() if type(item) is dict else item))
 
 
 def _is_simple(item: Any, deep: int) -> bool:
@@ -94,6 +215,10 @@ def _steps(path: str) -> Steps | None:
 
 def _values_at(outputs: Sequence[Apart | None], path: str) -> list[Any] | None:
     """What is at a path in each output, `...` where there is nothing; None if that takes leaves."""
+    form = None if not outputs or outputs[0] is None else outputs[0].form
+    if form is not None and path in form.places and all(one is not None and one.form is form for one in outputs):
+        place = form.places[path]
+        return [one.values[place] for one in outputs]  # type: ignore[union-attr]
     steps = _steps(path)
     if steps is None:
         return None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.outputs.apart import Apart
+from dpassay.audit.outputs.apart import MOST_FORMS, Apart, Form
 from dpassay.audit.outputs.doubles import EXACT
 from dpassay.audit.outputs.leaf_dict import once
 from dpassay.values import dataclass
@@ -60,6 +61,10 @@ class LeafTable:
 
 
 def _numbered(one: Apart) -> tuple[NDArray[np.int64], Array] | None:
+    form = one.form
+    if form is not None and form.fixed and one.regular:
+        places = _places_of(form)
+        return None if places is None else (places, form.numbers(one.values))
     paths: list[int] = []
     numbers: list[Any] = []
     for path, leaf in one.leaves.items():
@@ -76,3 +81,13 @@ def _numbered(one: Apart) -> tuple[NDArray[np.int64], Array] | None:
         paths.append(number)
         numbers.append(leaf)
     return np.array(paths, dtype=np.int64), np.array(numbers, dtype=float)
+
+
+@lru_cache(maxsize=MOST_FORMS)
+def _places_of(form: Form) -> NDArray[np.int64] | None:
+    """The numbers of the paths to an output's numbers, the same for all outputs of one form."""
+    for path in form.numbered:
+        if path not in _NUMBER_OF and len(_NUMBER_OF) < MOST_PATHS:
+            _NUMBER_OF[path] = len(_NUMBER_OF)
+    found = [_NUMBER_OF.get(path) for path in form.numbered]
+    return None if None in found else np.array(found, dtype=np.int64)

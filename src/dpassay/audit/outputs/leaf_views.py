@@ -315,7 +315,32 @@ def _one_whole(item: Any, known: Apart | None) -> Any:
     vector = as_row(item)
     if vector is not None:
         return _whole(vector)
-    return _whole_text(leaves_of(item)) if known is None else once(known, _whole_text, known.leaves)
+    if known is None:
+        return _whole_text(leaves_of(item))
+    return once(known, _whole_text, known.leaves) if known.form is None else once(known, _whole_of_form, known)
+
+
+def _whole_of_form(known: Apart) -> str:
+    """The same, kept for all outputs of one form that differ by fractions alone."""
+    values, form = known.values.copy(), known.form
+    assert form is not None
+    for i in form.floats:
+        value = values[i]
+        if value == 0 or value - value != 0:  # 0.0 and -0.0 are equal, and NaN is not equal to itself
+            return _whole_text(known.leaves)
+        if value != int(value):
+            values[i] = FRACTION
+    key = form, *values
+    text = _WHOLE.get(key)
+    if text is None:
+        if len(_WHOLE) >= MOST_WHOLE:
+            _WHOLE.clear()
+        text = _WHOLE[key] = _whole_text(known.leaves)
+    return text
+
+
+_WHOLE: dict[tuple[Any, ...], str] = {}
+MOST_WHOLE = 1 << 14
 
 
 def _whole_text(leaves: Leaves) -> str:

@@ -398,6 +398,8 @@ def _texts_in(item: Any, apart: Apart | None) -> str:
         return item.told if isinstance(item, Failure) else item
     if apart is None or _vector(item) is not None:
         return ""
+    if apart.form is not None:
+        return apart.form.text(apart.values)
     return " ".join([leaf for path, leaf in apart.leaves.items() if isinstance(leaf, str) and is_value(path)])
 
 
