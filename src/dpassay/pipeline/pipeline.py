@@ -104,7 +104,7 @@ class Pipeline:
         """The exact distribution of the output, if the noise is the last stage that changes it."""
         stages = list(self.stages)
         if isinstance(stages[0], Sampling):
-            raise InputError(f"behind {stages[0].name} the distribution is a mixture, which has no closed form here")
+            raise InputError(f"after {stages[0].name} the distribution is a mixture, which has no closed form here")
         while len(stages) > 1 and _passes_on(stages[-1]):
             stages.pop()
         if self.noise_positions != [len(stages) - 1] or stages[0].on_words:

@@ -37,7 +37,7 @@ def dpnr_budgets(options: ReproductionOptions) -> FigureResult:
         draw=lambda figure: _draw_budgets(figure, rows),
         caption="DPNR's claimed word-level budget (dotted) and the true one. Left: k = 768, the paper's ε, without and "
         "with dropout. Middle: over the dimension at ε = 0.05. Right: over training steps that draw noise anew.",
-        published="Lai et al. 2022, appendix: k·ε is at least 0.05·768 = 38.4, and ln[(1-μ)e^(kε) + μ] behind dropout.",
+        published="Lai et al. 2022, appendix: k·ε is at least 0.05·768 = 38.4, and ln[(1-μ)e^(kε) + μ] after dropout.",
         comparisons=(PublishedComparison("k = 768, ε = 0.05", 38.4, at["epsilon", 0.05, 0.0, 768, 1]),),
         found=(
             f"Dropout hides next to nothing of so large a loss: at μ = 0.8 and ε = 0.05 it takes {hidden:.3f} off.",

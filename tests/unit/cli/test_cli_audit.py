@@ -195,8 +195,9 @@ def test_plain_lines_and_a_time_budget(run, tmp_path):
 
 
 def test_options_of_a_program_are_refused_without_one(run):
-    assert "--lines is for --command" in run(*NOISY, "--epsilon", "1", "--lines", code=2).stderr
-    assert "--token-env is for --url" in run(*NOISY, "--epsilon", "1", "--token-env", "X", code=2).stderr
+    said = run(*NOISY, "--epsilon", "1", "--lines", code=2).stderr
+    assert "--lines requires --command: specify that too, or leave --lines out" in said
+    assert "--token-env requires --url:" in run(*NOISY, "--epsilon", "1", "--token-env", "X", code=2).stderr
 
 
 def test_a_secret_header_is_on_no_page(run, tmp_path, monkeypatch):

@@ -195,7 +195,7 @@ def test_an_interrupted_measurement_goes_on_to_the_same_rows(
         ([*own("Response"), "-e", "much"], "epsilon must be a number, got 'much'"),
         ([*own("copy"), "--limit", "1"], "limit must be 2 or more"),
         ([*own("copy"), "--seed", "-1"], "seed must be 0 or more"),
-        ([*own("copy"), "--seeds", "0"], "seeds is how many there are"),
+        ([*own("copy"), "--seeds", "0"], "--seeds must be from 1 to 10,000"),
         (
             ["--model", "adept", "--mechanism", "l1", "--model", "custext"],
             "custext has no mechanism to choose, and --mechanism applies to every --model: write "

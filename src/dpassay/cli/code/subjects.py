@@ -94,7 +94,8 @@ def runnable(
         _, default, of = OPTIONS[name]
         if value not in (default, None) and not any({"url": url, "command": command}[one] for one in of.split(" or ")):
             said = of.replace(" or ", " or --")
-            raise InputError(f"--{name.replace('_', '-')} is for --{said}: give it too, or leave the option out")
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(f"{option} requires --{said}: specify that too, or leave {option} out")
     own = {name: value for name, value in given.items() if name != "header" and value is not None}
     if python is not None:
         from dpassay.audit.mechanisms.targets import load_python, load_subject

@@ -198,7 +198,7 @@ def _corpora(name: str, corpus: str | None, user_column: str, entities_from: str
     """The corpus that a figure is made on besides the shipped one, if one was given."""
     if corpus is None:
         if user_column or vocabulary or entities_from != "corpus":
-            raise InputError("--user-column, --entities-from and --vocabulary say how to read --corpus: give it too")
+            raise InputError("--user-column, --entities-from and --vocabulary require --corpus")
         return ()
     if name not in ("uedp-perplexity", "dpnr-accuracy"):
         raise InputError(f"--corpus is for uedp-perplexity and dpnr-accuracy, not for {name}")

@@ -240,7 +240,7 @@ def _check_seeds(seed: int, seeds: int) -> None:
     if seed < 0:
         raise InputError(f"seed must be 0 or more, got {seed}")
     if not 1 <= seeds <= 10_000:
-        raise InputError(f"seeds is how many there are, from 1 to 10000, got {seeds}")
+        raise InputError(f"--seeds must be from 1 to 10,000, got {seeds}")
     from dpassay.text.measurements import LEAST_SEEDS
 
     if 1 < seeds < LEAST_SEEDS:

@@ -65,7 +65,7 @@ def _top(claim: Claim, before: list[Stage], rate: Term, steps: int | None) -> li
     """Only the k best can be chosen: refuted, whatever the rule for ties."""
     top = before[-1].numbers[0].whole("the number of scores that are kept")
     if not claim.refuted or top >= claim.dim or len(before) != 2 or claim.neighbours != "any":
-        raise Unsupported("topk can be written for Coq only behind clamp, and only as refuted")
+        raise Unsupported("topk can be written for Coq only after clamp, and only as refuted")
     lines = [f"Lemma some : (0 < Z.to_nat {top})%nat. Proof. count. Qed.", ""]
     near, mechanism = f"(cube_near {_interval(before[0])})", f"(top_choice {rate.text} some rule)"
     rule = f"forall (top : ({claim.index} -> R) -> {{set {claim.index}}}) (rule : top_rule (Z.to_nat {top}) top)"

@@ -215,7 +215,7 @@ def lower(place: NoisePlace, step: Step) -> Loss:
         return _thresholds(noise, place, step, pair)
     if theorem == "radial" and noise.name in ("radial", "mahalanobis"):
         return radial_loss(noise, place, pair)
-    raise CertificateError(f"no theorem {theorem!r} says what a pair shows behind {noise.name} here")
+    raise CertificateError(f"no theorem {theorem!r} says what a pair shows after {noise.name} here")
 
 
 def _whole_loss(noise: Stage, place: NoisePlace, step: Step, pair: Pair) -> Loss:

@@ -120,7 +120,7 @@ class AuthorLimit:
     >>> AuthorLimit(0)
     Traceback (most recent call last):
     ...
-    dpassay.errors.InputError: --per-author must be a whole number from 1 to 1000000000, got 0
+    dpassay.errors.InputError: --per-author must be a whole number from 1 to 1,000,000,000, got 0
     """
 
     most: int
@@ -128,7 +128,7 @@ class AuthorLimit:
 
     def __post_init__(self) -> None:
         if not 1 <= self.most <= 10**9:
-            raise InputError(f"--per-author must be a whole number from 1 to 1000000000, got {self.most}")
+            raise InputError(f"--per-author must be a whole number from 1 to 1,000,000,000, got {self.most}")
 
     def of(self, record: "_Record") -> str:
         """Who the author of a record is; names that differ in their type or encoding alone are the same."""

@@ -27,7 +27,7 @@ RULES: dict[str, str] = {
 # For hostile inputs: warnings, unless the claim covers the pair.
 HOSTILE_RULES: dict[str, str] = {
     "odd-word-kept": "a word that the code does not know, or treats differently from others, comes out unchanged",
-    "not-finite": "an input makes NaN or an infinity come out, which no noise hides",
+    "not-finite": "an input produces NaN or an infinity in the output, which no noise hides",
     "unbounded-input": "nothing bounds what the noise is added to: a huge number reaches it",
     "same-every-run": "an input gives the same output in every run, while others do not",
     "size-shows": "the size of the output reveals how many rows the input has",

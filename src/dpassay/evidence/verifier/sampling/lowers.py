@@ -74,7 +74,7 @@ def _drawn(steps: Steps, loss: Loss, step: Step) -> Loss:
 def _unbounded(place: NoisePlace, step: Step) -> Loss:
     """Without noise, or without a bound, the record is revealed whenever it takes part."""
     if step.theorem not in ("unbounded", "no-noise"):
-        raise CertificateError(f"the theorem {step.theorem!r} needs a pair behind sampling")
+        raise CertificateError(f"the theorem {step.theorem!r} needs a pair after sampling")
     return lower(place, step)
 
 
