@@ -26,6 +26,7 @@ __all__ = [
     "ceiling",
     "cos",
     "decimal",
+    "dyadic",
     "erfc",
     "exact_fraction",
     "exp",
@@ -290,6 +291,15 @@ def hull(lower: Number, upper: Number) -> Number:
     if low > high:
         raise ValueError("the lower end is above the upper one")
     return _ended(low, high)
+
+
+def dyadic(low: int, high: int, exponent: int) -> Number:
+    """Enclose everything from one whole number to another, times a power of two.
+
+    >>> dyadic(1, 3, -1)
+    [0.5, 1.5]
+    """
+    return _ended(arb((low, exponent)), arb((high, exponent)))
 
 
 @contextmanager

@@ -5,9 +5,10 @@ relative to the largest one in fixed point, rounded down and up, so that both en
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
+from dpassay.core.enclosure import dyadic
 from dpassay.core.numbers import INFINITY, ZERO, Number, between, ceiling, exp, floor, log, maximum, number, real
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.values import dataclass
@@ -23,7 +24,7 @@ def _fixed(value: Number) -> tuple[int, int]:
 
 
 def _number(low: int, high: int) -> Number:
-    return between(real(max(0, low)), real(high)) / _UNIT
+    return dyadic(max(0, low), high, -_BITS)
 
 
 def _from_mode(ratio: Number, shares: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -39,6 +40,20 @@ def _from_mode(ratio: Number, shares: Iterable[tuple[int, int]]) -> list[tuple[i
         if low == 0:
             break
     return weights
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """Numbers in fixed point, from below and from above, times a scale; few of them are asked for."""
+
+    fixed: Sequence[tuple[int, int]]
+    scale: Number
+
+    def __len__(self) -> int:
+        return len(self.fixed)
+
+    def __getitem__(self, i: int) -> Number:
+        return _number(*self.fixed[i]) * self.scale
 
 
 @dataclass(frozen=True)
@@ -81,7 +96,7 @@ class TwoAtomPower:
         return mode - len(left), [w for w, _ in both], [w for _, w in both]
 
     @cached_property
-    def _sums(self) -> tuple[int, list[Number], list[Number]]:
+    def _sums(self) -> tuple[int, _Scaled, _Scaled]:
         """Suffix sums: of the weights, and of the weights damped by e^−(loss − first loss)."""
         first, low, high = self._weights
         (_, p), (_, r) = self._ordered
@@ -91,15 +106,14 @@ class TwoAtomPower:
         finite = (p + r) ** self.count
         scale = finite / _number(sum(low), sum(high) + spare)
         damp_low, damp_high = _fixed(exp(-self.gap))
+        total = damp = (0, beyond)
         totals, damped = [], []
-        total = [0, beyond]
-        damp = [0, beyond]
         for w_low, w_high in zip(reversed(low), reversed(high), strict=True):
-            total = [total[0] + w_low, total[1] + w_high]
-            damp = [w_low + (damp[0] * damp_low >> _BITS), w_high + (damp[1] * damp_high >> _BITS) + 1]
-            totals.append(_number(*total) * scale)
-            damped.append(_number(*damp) * scale)
-        return first, totals[::-1], damped[::-1]
+            total = total[0] + w_low, total[1] + w_high
+            damp = w_low + (damp[0] * damp_low >> _BITS), w_high + (damp[1] * damp_high >> _BITS) + 1
+            totals.append(total)
+            damped.append(damp)
+        return first, _Scaled(totals[::-1], scale), _Scaled(damped[::-1], scale)
 
     def _at(self, i: int, epsilon: Number) -> Number:
         """δ(ε) if the ith kept loss is the first above ε."""
