@@ -58,9 +58,9 @@ def check(
     one: these are analyzed exactly, and with `runs` also run. What is claimed is `epsilon`, perhaps with `delta`, or
     another `guarantee`: MetricDP, RenyiDP, ZCDP, GDP. Objects of some libraries, such as OpenDP's measurements, state
     their own claim (docs/adapters.md). Values for the names in the text are `parameters`, or keyword arguments if no
-    option has that name. `people` is the number of rows in the data: delta must be far below one over it. `santext`,
-    `custext` and `tem` replace words and take a `vocabulary`: `words.judge.check_words`. Anything else that can be run
-    is judged by its outputs and, if it knows their distribution, by the exact loss of the `pairs`.
+    option has that name. `people` is the number of rows in the data: delta must be far below one over that number.
+    `santext`, `custext` and `tem` replace words and take a `vocabulary`: `words.judge.check_words`. Anything else
+    that can be run is judged by its outputs and, if it knows their distribution, by the exact loss of the `pairs`.
 
     Bounds that take seconds are left out if the others decide the claim and enclose ε within 3%. With `tight` they are
     always used.

@@ -111,7 +111,8 @@ class ClaimFileError(InputError):
 
 
 class AmbiguousError(DpassayError, TypeError):
-    """A question that has no certain answer: whether a verdict is true, or an interval larger than a number in it.
+    """A question without a certain answer: the truth value of a verdict, or whether an interval exceeds a number in
+    it.
 
     >>> from dpassay import Interval
     >>> Interval(1, 3) > 2

@@ -1,6 +1,6 @@
 """Claims: what a claim is, users' claims in files, and the registry of published ones.
 
-`dpassay.claims` is this package and the registry at once: `dpassay.claims["adept"]` is a claim.
+`dpassay.claims` is both this package and the registry: `dpassay.claims["adept"]` is a claim.
 """
 
 from __future__ import annotations

@@ -56,11 +56,12 @@ class Trial:
 
 @dataclass(frozen=True)
 class Claim:
-    """Somebody's guarantee for a mechanism. Calling it changes parameters.
+    """A guarantee that someone claims for a mechanism. Calling it returns the claim with other parameters.
 
-    What is claimed, `epsilon` with `delta`, `metric` or `order`, or `rho`, or `mu`, are numbers, or formulas of the
-    parameters such as `dim*e`; see `stated_guarantee`. `people` is the number of rows in the data, `beside` other
-    people's formulas to show next to the truth, `grid` the parameters at which its report shows the loss.
+    The claimed values (`epsilon` with `delta`, `metric` or `order`, or `rho`, or `mu`) are numbers or formulas of
+    the parameters such as `dim*e`; see `stated_guarantee`. `people` is the number of rows in the data, `beside` has
+    other people's formulas to show next to the true value, and `grid` the parameters at which the report shows the
+    loss.
     `privacy_unit` and `deployment_model` describe whose data are protected and who is trusted; nothing is computed from
     them.
 

@@ -27,7 +27,7 @@ MEANING = {
     "neighbours": "Which two inputs the guarantee is about; if left out, what the stages suggest.",
     "privacy_unit": "Whose data are protected, in words: what the deployments registry calls the privacy unit.",
     "deployment_model": "Who is trusted, in the words of the deployments registry.",
-    "people": "How many people are in the data; delta must be far below one over it.",
+    "people": "How many people are in the data; delta must be far below one over that number.",
     "caveats": "Warnings that no formula shows.",
     "expected": "The expected verdict, which 'dpassay gallery --from' compares.",
     "name": "What the claim is called; the file's name if left out.",

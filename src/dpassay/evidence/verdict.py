@@ -208,7 +208,7 @@ class Verdict:
 
     @property
     def open(self) -> bool:
-        """Whether neither could be shown, which proves nothing."""
+        """Whether the claim was neither proven nor refuted."""
         return self.word == "open"
 
     def __bool__(self) -> bool:
@@ -364,7 +364,7 @@ class Refuted(Verdict):
 
 @dataclass(frozen=True, repr=False)
 class Open(Verdict):
-    """Neither could be shown. This proves nothing, in either direction.
+    """The claim was neither proven nor refuted.
 
     >>> from dpassay import check
     >>> check("clip(l2, 1) | laplace(2)", epsilon=4.42, delta=1e-6, dim=32).open

@@ -1,6 +1,6 @@
 """From a guarantee to the smallest noise that meets it, rounded to the safe side.
 
-Exact for every ε ≥ 0, not only for ε < 1 like the classic Gaussian formula. In Python it is `dpassay.calibrate`.
+It is exact for every ε ≥ 0, whereas the classic Gaussian formula needs ε < 1. In Python it is `dpassay.calibrate`.
 
 >>> import dpassay
 >>> dpassay.calibrate.laplace(0.5, sensitivity=2)
@@ -49,7 +49,7 @@ def gaussian(epsilon: Any, delta: Any, sensitivity: Any = 1) -> float:
 
 
 def classic_gaussian_sigma(guarantee: EpsilonDelta, sensitivity: Number) -> Number:
-    """The classic formula, sqrt(2 ln(1.25/δ)) Δ/ε, which is proved for 0 < ε < 1 only."""
+    """The classic formula, sqrt(2 ln(1.25/δ)) Δ/ε, which is proven only for 0 < ε < 1."""
     return sqrt(2 * log(real("1.25") / guarantee.exact_delta)) * sensitivity / guarantee.exact_epsilon
 
 

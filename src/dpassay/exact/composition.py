@@ -299,9 +299,9 @@ def compose(
 ) -> Composition:
     """The total privacy loss of several answers about the same data, at a total δ.
 
-    An answer is a guarantee, a pipeline, or a pair of one of them and how often it is given. As a text it is 'EPS',
-    'EPS,DELTA', 'rho=RHO', 'mu=MU' or a pipeline (in dimension `dim`), perhaps followed by ' x N'. Unless δ is given,
-    it is 1e-6, or the sum of the answers' own δ if that is larger.
+    An answer is a guarantee, a pipeline, or a pair of one of these and the number of times it is given. As a text it is
+    'EPS', 'EPS,DELTA', 'rho=RHO', 'mu=MU' or a pipeline (in dimension `dim`), perhaps followed by ' x N'. Unless δ is
+    given, it is 1e-6, or the sum of the answers' own δ if that is larger.
 
     >>> total = compose("0.1 x 100", delta=1e-6)
     >>> print(total.basic, total.exact)

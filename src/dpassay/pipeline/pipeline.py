@@ -21,7 +21,7 @@ MAX_STAGES = 100
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Stages in the order in which a value passes them. It is a mechanism: it can be run.
+    """Stages in the order in which a value passes through them. A pipeline is a mechanism: it can be run.
 
     >>> from dpassay.pipeline.distributions import Laplace
     >>> from dpassay.pipeline.stages.noises.additive import Additive

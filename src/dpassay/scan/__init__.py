@@ -1,6 +1,6 @@
 """Scans: point dpassay at a folder or a package, and learn which of its guarantees are real.
 
-`dpassay.scan` is this package and its main function at once.
+`dpassay.scan` is both this package and its main function.
 
 >>> import dpassay, tempfile, pathlib
 >>> folder = pathlib.Path(tempfile.mkdtemp())

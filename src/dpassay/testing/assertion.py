@@ -103,9 +103,9 @@ RUNNING: list[AlphaShares] = []  # that of the running test is last; a test may 
 def assert_dp(mechanism: Any, pairs: Any = None, **more: Any) -> Verdict:
     """Audit a mechanism and raise an AssertionError if its claim is refuted; otherwise return the verdict.
 
-    It takes what `dpassay.audit` takes; floating-point artifacts are looked for only with `bits=True`. Not refuting
-    is no proof. In a pytest session the error probability is the test's share of `--dp-alpha`, see
-    docs/pytest.md; elsewhere it is 0.0001 for each call.
+    It takes what `dpassay.audit` takes; floating-point artifacts are searched for only with `bits=True`. A claim that
+    is not refuted is not thereby proven. In a pytest session the error probability is the test's share of `--dp-alpha`,
+    see docs/pytest.md; elsewhere it is 0.0001 for each call.
 
     >>> def noisy(x, n, rng):
     ...     return x + rng.laplace(scale=1, size=n)

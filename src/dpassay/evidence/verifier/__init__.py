@@ -73,7 +73,7 @@ def _examine_words(data: dict[str, Any], vocabulary: str | Path | None) -> Verif
 def verify(source: str | Path | dict[str, Any], vocabulary: str | Path | None = None) -> Verification:
     """Re-check a certificate, given as a file or as data. Raises CertificateError if it does not hold.
 
-    One about words needs the file of its vocabulary.
+    A certificate about words also needs the vocabulary file.
 
     >>> from dpassay import certify, check
     >>> found = verify(certify(check("clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1)))
