@@ -126,8 +126,8 @@ def suggested(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> Suggested:
         if usable and steady and first.comparable and seen:
             judged = _matched(tracer, judged, first, guarantee)
         if usable and judged.matching is None and first.x.comparisons and not keeps_answers(tracer, (x, y)):
-            judged = _on_each_path(tracer, judged, guarantee)
-            judged = judged if judged.paths is not None else _in_pieces(tracer, judged, guarantee)
+            judged = _in_pieces(tracer, judged, guarantee)
+            judged = judged if judged.paths is not None else _on_each_path(tracer, judged, guarantee)
         return judged
     judged = replace(judged, lower=chosen.lower, upper=chosen.upper, loss=chosen.loss, findings=chosen.findings)
     return replace(judged, doubts=(), pipeline=chosen.pipeline, chosen=chosen)

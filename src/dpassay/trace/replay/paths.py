@@ -18,6 +18,7 @@ from numpy import asarray
 
 from dpassay.errors import MechanismError
 from dpassay.trace.laws.number_laws import NOISE_KINDS, law_of, node_law
+from dpassay.trace.natural.failing import WatchedTooLong
 from dpassay.trace.replay.cheapest_shift import Row, cheapest, numbers_of
 from dpassay.trace.replay.replaying import released_in
 from dpassay.trace.replay.shifting import close
@@ -128,6 +129,8 @@ def judged(tracer: Tracer, pair: tuple[Any, Any], at: int, run: RecordedRun, pat
     try:
         noise = _shifted(run, shift)
         other = tracer.run(pair[1 - at], noise, forced={k: v for k, v in exact.items() if v is not None}, key=run.key)
+    except WatchedTooLong:
+        raise
     except MechanismError as error:
         return f"a replay with other noise raised an error: {error}"
     if path_of(other) != path_of(run) or _laws(other, shift.by) != shift.laws[1]:

@@ -17,6 +17,7 @@ from dpassay.core.numbers import INFINITY, ZERO, Number, exp, log, maximum, numb
 from dpassay.errors import MechanismError
 from dpassay.trace.laws.formulas import GRID, Law, at_uniform, bases, recognised, source_law
 from dpassay.trace.laws.number_laws import law_of
+from dpassay.trace.natural.failing import WatchedTooLong
 from dpassay.trace.replay.solving import Wanted, quantile_of
 from dpassay.trace.watch.record import Array, DrawRecord, Node, NoisyComparison, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
@@ -78,6 +79,8 @@ class Pieces:
     """For both inputs, the pieces of each released number."""
 
     sides: tuple[list[dict[Any, Piece]], list[dict[Any, Piece]]] = field(default_factory=lambda: ([], []))
+    runs: dict[int, RecordedRun] = field(default_factory=dict, init=False)  # one of each input
+    places: dict[Any, tuple[int, ...]] = field(default_factory=dict, init=False)  # of the nodes, by the paths of a run
 
     @property
     def epsilon(self) -> Number:
@@ -106,21 +109,26 @@ class Pieces:
             return "the other input cannot release this number"
         wanted = [(path, table[path]) for table, path in zip(self.sides[1 - at], paths, strict=True)]
         try:
-            noise = _noise(tracer.run(pair[1 - at], key=run.key), [one for _, one in wanted], values, rng)
-            other = tracer.run(pair[1 - at], noise, key=run.key)
-            its = sites_of(other) or []
-            if [(one.path, one.piece) for one in its] != wanted:
-                return "the two inputs do not do the same with noise of the same size"
-            if not all(_close(other.nodes[one.node], v) for one, v in zip(its, values, strict=True)):
-                return "a number with noise is not what its formula says"
-            forced = {one.node: to for one, to in zip(its, exact, strict=True)}
+            if (begun := self.runs.get(1 - at)) is None:
+                begun = self.runs[1 - at] = tracer.run(pair[1 - at], key=run.key)
+            noise = _noise(begun, [one for _, one in wanted], values, rng)
+            where = (1 - at, *paths)
+            if where not in self.places:
+                found = sites_of(tracer.run(pair[1 - at], noise, key=run.key)) or []
+                self.places[where] = tuple(one.node for one in found)
+            forced = dict(zip(self.places[where], exact, strict=False))
             other = tracer.run(pair[1 - at], noise, forced=forced, key=run.key)
+        except WatchedTooLong:
+            raise
         except MechanismError as error:
             return f"a replay with other noise raised an error: {error}"
-        if other.reading is None or [(one.path, one.piece) for one in sites_of(other) or []] != wanted:
+        its = sites_of(other) or []
+        if [(one.path, one.piece) for one in its] != wanted or self.places[where] != tuple(one.node for one in its):
             return "the two inputs do not do the same with noise of the same size"
-        where = run.reading.difference(other.reading)
-        return "" if where is None else f"{where} differs although all numbers with noise are the same"
+        if not all(_close(other.nodes[one.node], v) for one, v in zip(its, values, strict=True)):
+            return "a number with noise is not what its formula says"
+        differs = run.reading.difference(other.reading)
+        return "" if differs is None else f"{differs} differs although all numbers with noise are the same"
 
 
 def _exact(run: RecordedRun, site: Site) -> Array:

@@ -50,7 +50,7 @@ def checks_the_noise(x: float, rng: np.random.Generator) -> float:
 
 @pytest.mark.parametrize("program", [checked, told_in_the_message, sometimes_fails])
 def test_exceptions_of_right_code_are_post_processing(program):
-    result = dpassay.trace(program, pairs=[(0.0, 1.0)], epsilon=1, hostile=False)
+    result = dpassay.trace(program, pairs=[(0.0, 1.0)], epsilon=1, hostile=False, time="60s")
     assert not result.verdict.refuted
     assert math.isclose(result.pair_epsilon.upper, 1.0, rel_tol=1e-9), result.verdict.reason
 
@@ -87,5 +87,5 @@ def name_of_the_system(x: float, rng: np.random.Generator) -> tuple[str, float]:
 
 
 def test_another_process_that_draws_nothing_does_no_harm():
-    result = dpassay.trace(name_of_the_system, pairs=[(0.0, 1.0)], epsilon=1, hostile=False)
+    result = dpassay.trace(name_of_the_system, pairs=[(0.0, 1.0)], epsilon=1, hostile=False, time="60s")
     assert math.isclose(result.pair_epsilon.upper, 1.0, rel_tol=1e-9), result.verdict.reason

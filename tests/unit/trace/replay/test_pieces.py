@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dpassay
+from dpassay.trace.natural.failing import WatchedTooLong
 from dpassay.trace.replay.pieces import Half, Piece, Pieces, learned_pieces, sites_of
 from dpassay.trace.watch.tracer import Tracer
 
@@ -80,9 +81,9 @@ def test_the_loss_of_pieces_is_that_of_their_densities(program: Any, true: float
 
 @pytest.mark.parametrize(("program", "true"), TRUE[2:4], ids=lambda one: getattr(one, "__name__", ""))
 def test_right_code_is_bounded_and_wrong_code_is_not(program: Any, true: float) -> None:
-    right = dpassay.trace(program, pairs=[PAIR], epsilon=true * 1.0001, hostile=False)
+    right = dpassay.trace(program, pairs=[PAIR], epsilon=true * 1.0001, hostile=False, time="60s")
     assert right.pair_epsilon.upper == pytest.approx(true, rel=1e-6), right.verdict.reason
-    assert dpassay.trace(program, pairs=[PAIR], epsilon=0.5 * true, hostile=False).verdict.refuted
+    assert dpassay.trace(program, pairs=[PAIR], epsilon=0.5 * true, hostile=False, time="60s").verdict.refuted
 
 
 def raw_in_a_part(x: float) -> float:
@@ -131,6 +132,16 @@ def test_a_number_of_the_wrong_piece_is_noticed() -> None:
     }
     wrong = Pieces(([swapped], pieces.sides[1]))
     assert wrong.judged(tracer, PAIR, 0, run) != ""
+
+
+def test_time_that_is_over_is_no_difference() -> None:
+    tracer = Tracer(biased_sign)
+    pieces = learned_pieces(tracer, PAIR)
+    assert pieces is not None
+    run = tracer.run(PAIR[0], key=(0, 1))
+    run.key, tracer.until = (0, 1), -math.inf
+    with pytest.raises(WatchedTooLong):
+        pieces.judged(tracer, PAIR, 0, run)
 
 
 def test_the_halves_of_a_path() -> None:
