@@ -254,7 +254,7 @@ def _findings(rows: Sequence[dict[str, Any]], references: dict[str, dict[str, fl
         *found,
         f"The true ε of each private model is certified: at most what the figure says, and at most {spread:.2%} less.",
         f"UeDP as published has a true ε of {published:.0f} where 2.2 is claimed; this figure has the variant that "
-        "holds, uedp-cells, whose noise hides an entity in everybody's sentences.",
+        "holds, uedp-cells, whose noise hides an entity in everyone's sentences.",
         f"Each point has the one of the learning rates {', '.join(f'{rate:g}' for rate in RATES)} that is best on the "
         "text of half of the held-out users; the perplexity is that of the other half. ε covers neither this choice "
         "nor that of the clip of a user's sentences with one entity, which was made after a few trials on the shipped "

@@ -75,7 +75,7 @@ def uedp_budgets(options: ReproductionOptions) -> FigureResult:
         draw=lambda figure: _draw(figure, rows),
         caption="ε at δ = 1e-5 over the number of rounds, q_u = 0.05, q_e = 0.5, q_s = 1, z = 2. Dotted: what the "
         "moments accountant claims for user-level DP and for UeDP's two estimators. Lines: the true ε. For UeDP it is "
-        "the same for both: that of an entity in everybody's sentences, alone in each of them, or among many entities.",
+        "the same for both: that of an entity in everyone's sentences, alone in each of them, or among many entities.",
         published="Lai et al. 2022, Figure 4: the budget over the number of rounds. We have its settings, not its "
         "numbers; the released code lists the rounds at which results were kept.",
         compared="What the lists of rounds in the released code stand for, in steps of 0.5, beside the moments "
@@ -98,7 +98,7 @@ def _user(rounds: int) -> Interval:
 
 
 def _one_entity(rounds: int) -> Interval:
-    """An entity in everybody's sentences, with no other entity in them: drawn with probability q_e."""
+    """An entity in everyone's sentences, with no other entity in them: drawn with probability q_e."""
     return _sampled("2*m*beta", "z*(m + 1)*beta", ENTITIES, rounds)
 
 
