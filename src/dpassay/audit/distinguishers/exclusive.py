@@ -21,9 +21,9 @@ from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet
 from dpassay.audit.distinguishers.frequencies import in_words
 from dpassay.audit.outputs.features import anomalies, coordinate_name
 from dpassay.audit.outputs.leaf_screening import found_in
-from dpassay.audit.outputs.leaf_views import View, how_often
+from dpassay.audit.outputs.leaf_views import View
 from dpassay.audit.outputs.leaves import ROOT, is_value
-from dpassay.audit.outputs.ngrams import words_in
+from dpassay.audit.outputs.ngrams import how_often, words_in
 from dpassay.audit.outputs.outputs import LONGEST, Array, Outputs, Ragged
 from dpassay.values import dataclass
 

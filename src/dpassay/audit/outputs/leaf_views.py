@@ -16,8 +16,17 @@ from dpassay.audit.outputs.doubles import EXACT, exact
 from dpassay.audit.outputs.leaf_dict import Leaves, canonical, once, written
 from dpassay.audit.outputs.leaf_table import LeafTable
 from dpassay.audit.outputs.leaves import MOST_MEMBERS, ROOT, element, leaves_of
-from dpassay.audit.outputs.ngrams import MOST_WORDS, NUMBERS, words_in
-from dpassay.audit.outputs.outputs import LONGEST, Array, Outputs, Ragged, as_row
+from dpassay.audit.outputs.ngrams import (
+    NUMBERS,
+    OF_WORD,
+    all_words_in,
+    code_points,
+    each_once,
+    how_often,
+    word_of,
+    words_in,
+)
+from dpassay.audit.outputs.outputs import LONGEST, Array, Outputs, as_row
 from dpassay.values import dataclass
 
 Look: TypeAlias = Literal[
@@ -26,7 +35,6 @@ Look: TypeAlias = Literal[
 INDEX, COUNT = f"{ROOT}.index(", f"{ROOT}.count("
 LOOKS = ("numbers", "values", "text", "difference", "sum", "xor", "whole", "repeats", "code points", "ends")
 IN_TEXT, CODES = "numbers(text)", "codes(text)"  # rows that are made of each output's text
-OF_WORD = "count(text, "  # how often a word occurs in each output's text
 WORDS, CHARACTERS = "words", "characters"  # what "ends" compares
 PHASES, MOST_STEPS = 1 << 10, 1e9  # of a number between two multiples, and multiples that doubles still tell apart
 MOST_NAMED = 3  # numbers of a sum
@@ -176,7 +184,7 @@ def same_ends(outputs: Outputs, what: str) -> Array:
     if outputs.numbers is not None:
         several = outputs.numbers.shape[1] > 1
         return np.array(outputs.numbers[:, 0] == outputs.numbers[:, -1] if several else np.zeros(len(outputs)), float)
-    if what == WORDS and (words := _all_words(outputs)) is not None:
+    if what == WORDS and (words := all_words_in(outputs)) is not None:
         ends = np.cumsum(words.lengths)
         several, numbers = words.lengths > 1, np.append(words.values, -1)
         return np.asarray(
@@ -190,21 +198,6 @@ def same_ends(outputs: Outputs, what: str) -> Array:
         entries: Sequence[Any] = (text.split() if what == WORDS else text) if row is None else row.tolist()
         found.append(float(len(entries) > 1 and entries[0] == entries[-1]))
     return np.array(found)
-
-
-def count_path(word: str) -> str:
-    """The path of how often a word occurs in the text.
-
-    >>> word_of(count_path("to")), View("numbers", (count_path("to"),)).of(Outputs(None, ["to be", "to to"])).numbers
-    ('to', array([[1.],
-           [2.]]))
-    """
-    return f"{OF_WORD}{word})"
-
-
-def word_of(path: str) -> str:
-    """The word whose occurrences a path counts."""
-    return path[len(OF_WORD) : -1]
 
 
 def text_rows(outputs: Outputs, base: str) -> list[Array]:
@@ -240,7 +233,7 @@ def repeats(outputs: Outputs) -> Array:
     if outputs.numbers is not None:
         ordered = np.sort(outputs.numbers, axis=1)
         return np.asarray((ordered[:, 1:] == ordered[:, :-1]).sum(axis=1), dtype=float)
-    if (words := _all_words(outputs)) is not None:
+    if (words := all_words_in(outputs)) is not None:
         return np.asarray(words.lengths - np.bincount(each_once(words)[0], minlength=len(outputs)), dtype=float)
     found = []
     for item, text in zip(outputs.items, outputs.texts(), strict=True):
@@ -248,50 +241,6 @@ def repeats(outputs: Outputs) -> Array:
         entries = text.split() if row is None else row.tolist()
         found.append(float(len(entries) - len(set(entries))))
     return np.array(found)
-
-
-def _all_words(outputs: Outputs) -> Ragged | None:
-    """The words of texts, if all are texts of which no word is left out."""
-    if not outputs.only_text or max(map(len, outputs.items), default=0) > MOST_WORDS:
-        return None
-    return words_in(outputs)
-
-
-def each_once(words: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Each word of each text once: the number of the text, and that of the word.
-
-    >>> [some.tolist() for some in each_once(words_of(["be or not to be"]))]
-    [[0, 0, 0, 0], [0, 1, 2, 3]]
-    """
-    many = max(1, len(words.of))
-    found = words.rows * many + words.values
-    found.sort()
-    first = np.ones(len(found), dtype=bool)
-    np.not_equal(found[1:], found[:-1], out=first[1:])
-    return np.divmod(found[first], many)
-
-
-def code_points(outputs: Outputs) -> Array:
-    """The sum of the codes of all characters of each output's text."""
-    texts = [text[: 8 * LONGEST] for text in outputs.texts()]
-    codes = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    sums = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(codes, dtype=np.int64)])
-    ends = np.cumsum([0, *map(len, texts)])
-    return np.asarray(sums[ends[1:]] - sums[ends[:-1]], dtype=float)
-
-
-def how_often(words: Ragged, chosen: Sequence[str]) -> Array:
-    """How often each text has each of some words; NaN for a text without words."""
-    column = np.full(len(words.of), -1, dtype=np.int64)
-    for j, word in enumerate(chosen):
-        if word in words.of:
-            column[words.of[word]] = j
-    where = column[words.values]
-    there = where >= 0
-    counts = np.bincount(words.rows[there] * len(chosen) + where[there], minlength=len(words.lengths) * len(chosen))
-    found = counts.reshape(len(words.lengths), len(chosen)).astype(float)
-    found[words.lengths == 0] = np.nan
-    return found
 
 
 def _is_coordinate(path: str) -> bool:

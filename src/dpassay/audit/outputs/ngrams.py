@@ -21,6 +21,7 @@ HASHED = 1 << 15  # cells for counting n-grams
 TOGETHER = 512  # texts whose n-grams are found together
 MOST_WORDS = 8 * LONGEST  # characters of a text whose words are counted
 MOST_KNOWN = 1 << 14  # words
+OF_WORD = "count(text, "  # how often a word occurs in each output's text
 MOST_DIGITS = 15  # of a number in a text that is read
 NUMBERS = re.compile(rf"(?<![0-9])[0-9]{{1,{MOST_DIGITS}}}(?![0-9])")
 ASCII = 128
@@ -100,6 +101,64 @@ def words_in(outputs: Outputs) -> Ragged:
         outputs.projections["words"] = words_of(outputs.texts())
     made: Ragged = outputs.projections["words"]
     return made
+
+
+def all_words_in(outputs: Outputs) -> Ragged | None:
+    """The words of texts, if all are texts of which no word is left out."""
+    if not outputs.only_text or max(map(len, outputs.items), default=0) > MOST_WORDS:
+        return None
+    return words_in(outputs)
+
+
+def each_once(words: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Each word of each text once: the number of the text, and that of the word.
+
+    >>> [some.tolist() for some in each_once(words_of(["be or not to be"]))]
+    [[0, 0, 0, 0], [0, 1, 2, 3]]
+    """
+    many = max(1, len(words.of))
+    found = words.rows * many + words.values
+    found.sort()
+    first = np.ones(len(found), dtype=bool)
+    np.not_equal(found[1:], found[:-1], out=first[1:])
+    return np.divmod(found[first], many)
+
+
+def how_often(words: Ragged, chosen: Sequence[str]) -> NDArray[np.float64]:
+    """How often each text has each of some words; NaN for a text without words."""
+    column = np.full(len(words.of), -1, dtype=np.int64)
+    for j, word in enumerate(chosen):
+        if word in words.of:
+            column[words.of[word]] = j
+    where = column[words.values]
+    there = where >= 0
+    counts = np.bincount(words.rows[there] * len(chosen) + where[there], minlength=len(words.lengths) * len(chosen))
+    found = counts.reshape(len(words.lengths), len(chosen)).astype(float)
+    found[words.lengths == 0] = np.nan
+    return found
+
+
+def code_points(outputs: Outputs) -> NDArray[np.float64]:
+    """The sum of the codes of all characters of each output's text."""
+    texts = [text[:MOST_WORDS] for text in outputs.texts()]
+    codes = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    sums = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(codes, dtype=np.int64)])
+    ends = np.cumsum([0, *map(len, texts)])
+    return np.asarray(sums[ends[1:]] - sums[ends[:-1]], dtype=float)
+
+
+def count_path(word: str) -> str:
+    """The path of how often a word occurs in the text.
+
+    >>> count_path("to"), word_of(count_path("to"))
+    ('count(text, to)', 'to')
+    """
+    return f"{OF_WORD}{word})"
+
+
+def word_of(path: str) -> str:
+    """The word whose occurrences a path counts."""
+    return path[len(OF_WORD) : -1]
 
 
 def ngrams_in(outputs: Outputs) -> Ragged:

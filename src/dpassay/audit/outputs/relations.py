@@ -24,17 +24,13 @@ from dpassay.audit.outputs.leaf_views import (
     WORDS,
     Look,
     View,
-    code_points,
-    count_path,
-    each_once,
     exclusive_or,
-    how_often,
     repeats,
     rows_of_text,
     same_ends,
     text_rows,
 )
-from dpassay.audit.outputs.ngrams import words_in, words_of
+from dpassay.audit.outputs.ngrams import code_points, count_path, each_once, how_often, words_in, words_of
 from dpassay.audit.outputs.outputs import Array, Outputs, part
 
 EXAMINED = 512  # outputs of each input

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import dpassay
-from dpassay.audit.outputs.leaf_views import View, count_path
+from dpassay.audit.outputs.leaf_views import View
+from dpassay.audit.outputs.ngrams import count_path
 from dpassay.audit.outputs.outputs import read
 from dpassay.audit.outputs.relations import related_numbers, related_outputs
 from dpassay.audit.storage.checkpoint import load
