@@ -379,3 +379,17 @@ def fails_for_zero(x, rng):
 @type_of({"n": 3}, {}, 1, INF, leak=1)
 def fails_for_a_missing_key(row, rng):
     return row["n"] + rng.laplace(scale=10)
+
+
+def _geometric(rate):
+    return math.floor(math.log(1 - random.random()) / -rate)
+
+
+@law(3, 4, 1, 1)
+def geometric_numbers_from_logarithms(count):
+    return count + _geometric(1.0) - _geometric(1.0)
+
+
+@law(3, 4, 1, 2)
+def geometric_numbers_from_logarithms_of_twice_the_rate(count):
+    return count + _geometric(2.0) - _geometric(2.0)

@@ -226,8 +226,8 @@ def uniform_law(draw: DrawRecord) -> Law | None:
     values = at_uniform(draw, GRID)
     if values is None or not draw.values.size:
         return None
-    if (two := _two_values(draw, values)) is not None:
-        return two
+    if (steps := _two_values(draw, values) or _geometric(draw, values)) is not None:
+        return steps
     span, share, lost, atom = (0.0, 1.0), 0.0, np.zeros(len(GRID), bool), np.full(values.shape[1], math.nan)
     for end in (0, -1):
         here = (values == values[end]) | (np.isnan(values) & np.isnan(values[end]))
@@ -305,6 +305,26 @@ def _two_values(draw: DrawRecord, got: Array) -> Law | None:
         return None
     falling = bool(above[0, 0])
     return Law("bernoulli", low, high - low, edges[0] if falling else 1 - edges[0], falling)
+
+
+def _geometric(draw: DrawRecord, got: Array) -> Law | None:
+    """A geometric number: ⌊log u / log a⌋ and the like, with the steps at the powers of a."""
+    if not np.isfinite(got).all() or (got != np.rint(got)).any() or (got != got[:, :1]).any():
+        return None
+    least, falling = float(got.min()), bool(got[0, 0] > got[-1, 0])
+    edges = _edges(draw, lambda values: values[:, 0] == least)
+    if len(edges) != 1:
+        return None
+    rest = GRID if falling else 1 - GRID  # what is left of (0, 1) beyond a number
+    more = edges[0] if falling else 1 - edges[0]
+    if not 0 < more < 1:
+        return None
+    steps = np.log(rest) / math.log(more)
+    near = np.abs(steps - np.rint(steps)) < 1e-6 * np.maximum(1.0, steps)
+    if (near | (got[:, 0] - least == np.floor(steps))).all() and len(set(got[~near, 0].tolist())) > 2:
+        location = np.full(got.shape[1], least - 1)
+        return Law("geometric", location, np.ones(got.shape[1]), 1 - more, falling)
+    return None
 
 
 _NORMAL = NormalDist()

@@ -199,6 +199,9 @@ def quantile_of(law: Law, wanted: Array, at: Array) -> Array:
             t = -np.expm1(-np.exp(-standard)) if law.falling else np.exp(-np.exp(-standard))
         elif law.kind == "logistic":
             t = 1 / (1 + np.exp(-standard))
+        elif law.kind == "geometric":  # in the middle of a step
+            rest = np.power(1 - law.share, np.rint(standard) - 0.5)
+            t = np.where(standard < 0.5, np.nan, rest if law.falling else 1 - rest)
         elif law.kind == "cauchy":
             t = 0.5 + np.arctan(standard) / math.pi
         else:

@@ -1,0 +1,41 @@
+"""Geometric numbers that a formula makes from a uniform number."""
+
+import math
+import random
+from collections.abc import Callable
+
+import pytest
+
+from dpassay.trace.laws.number_laws import law_of
+from dpassay.trace.watch.tracer import Tracer
+
+A = math.exp(-0.7)
+
+# P(number = least + k) = (1 − a)·a^k; the first number is the least.
+MADE: dict[str, tuple[int, Callable[[float], float]]] = {
+    "floor of log u": (0, lambda u: math.floor(math.log(u) / math.log(A))),
+    "floor of log(1 - u)": (0, lambda u: math.floor(math.log(1 - u) / -0.7)),
+    "ceiling": (1, lambda u: math.ceil(math.log(u) / math.log(A))),
+}
+OTHERS: dict[str, Callable[[float], float]] = {
+    "whole uniform numbers": lambda u: math.floor(10 * u),
+    "whole numbers of a square": lambda u: math.floor(math.log(u) ** 2),
+    "a first step that is shorter": lambda u: math.floor(math.log(u) / math.log(A) + 0.3),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_geometric_number_is_recognized(name: str) -> None:
+    least, make = MADE[name]
+    run = Tracer(lambda x: x + make(random.random())).run(3)
+    law = law_of(run.nodes[-1].draws[0])
+    assert law is not None
+    assert law.kind == "geometric"
+    assert law.share == pytest.approx(1 - A, rel=1e-10)
+    assert law.location.tolist() == [least - 1]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_whole_numbers_are_not(name: str) -> None:
+    run = Tracer(lambda x: x + OTHERS[name](random.random())).run(3)
+    assert law_of(run.nodes[-1].draws[0]) is None
