@@ -48,6 +48,7 @@ WEIGHTS = (
     "texts of its corpus"
 )
 NAMED = "the names of labels and attributes, which the model's folder lists, are not covered"
+TIMING = "how long a rewriting took is not covered"
 PRETRAINED = "what the model's weights reveal of the texts that it was trained on is not covered"
 ELSEWHERE = "texts of the same author that are rewritten elsewhere spend their epsilon and delta again"
 FURTHER = "each further text of the same author spends the release's epsilon and delta again; --per-author limits them"

@@ -22,7 +22,7 @@ from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.text.models.language_models import MASKED, PromptedModel, Source, card_of, load, tokenizer_of
 from dpassay.text.models.words import as_text
-from dpassay.text.rewriters.base import PRETRAINED, TextGuarantee
+from dpassay.text.rewriters.base import PRETRAINED, TIMING, TextGuarantee
 from dpassay.text.rewriters.tokens.drawing import Below, LogitLimits, TokenLaw, real_setting, secret, seeded, whole
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Masked:
             neighbours=Neighbours(f"words({self.longest})"),
             outside="the number of words is visible",
             proofs=tuple(proof.page for proof in PROOFS),
-            caveats=(PRETRAINED,),
+            caveats=(PRETRAINED, TIMING),
         )
 
     @cached_property

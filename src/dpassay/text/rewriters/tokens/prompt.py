@@ -21,7 +21,7 @@ from dpassay.core.theorems import Theorem
 from dpassay.errors import InputError
 from dpassay.text.models.language_models import CAUSAL, ENCODER_DECODER, PromptedModel, Source, card_of, load
 from dpassay.text.models.words import as_text
-from dpassay.text.rewriters.base import PRETRAINED, TextGuarantee
+from dpassay.text.rewriters.base import PRETRAINED, TIMING, TextGuarantee
 from dpassay.text.rewriters.tokens.drawing import (
     Below,
     DrawnText,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 Sampled = Callable[[Sequence[str]], list[tuple[DrawnText, float]]]
 PROMPT = "Repeat this text word for word: {text}"  # the best of six: docs/systems/language-models.md
-TIMING = "how long a rewriting took is not covered"
 PROOFS = (Theorem.EXPONENTIAL, Theorem.COMPOSITION, Theorem.POST_PROCESSING)
 
 

@@ -25,7 +25,7 @@ from dpassay.errors import InputError
 from dpassay.exact.calibrate import classic_gaussian_sigma, gaussian
 from dpassay.text.models.language_models import ENCODER_DECODER, PromptedModel, Source, card_of, load
 from dpassay.text.models.words import as_text
-from dpassay.text.rewriters.base import PRETRAINED, TextGuarantee
+from dpassay.text.rewriters.base import PRETRAINED, TIMING, TextGuarantee
 from dpassay.text.rewriters.tokens.drawing import real_setting, whole
 from dpassay.text.rewriters.vectors.grid_noise import CubeNoise
 
@@ -132,7 +132,7 @@ class NoisyStates:
             self.delta,
             claimed=self.claimed,
             proofs=proofs,
-            caveats=(PRETRAINED,),
+            caveats=(PRETRAINED, TIMING),
             as_published=self.classic,
         )
 

@@ -14,7 +14,7 @@ pytest.importorskip("transformers", reason="needs pip install 'dpassay[language-
 torch = pytest.importorskip("torch")
 
 import tiny_models  # noqa: E402
-from dpassay.text.rewriters.base import released  # noqa: E402
+from dpassay.text.rewriters.base import PRETRAINED, TIMING, released  # noqa: E402
 from dpassay.text.rewriters.catalogue import Specification  # noqa: E402
 from dpassay.text.rewriters.tokens import masked  # noqa: E402
 
@@ -39,6 +39,7 @@ def test_the_guarantee_is_that_of_all_words_and_of_the_exact_check() -> None:
     assert math.log((high / (high + 10)) / (1 / (1 + 10 * high))) == pytest.approx(3, rel=1e-12)
     assert rewriter.guarantee.epsilon == pytest.approx(12, rel=1e-12)
     assert str(rewriter.guarantee).endswith("at most 4 words; the number of words is visible")
+    assert rewriter.guarantee.caveats == (PRETRAINED, TIMING)
     verdict = rewriter.exact()
     assert isinstance(verdict, dpassay.Proven)
     assert verdict.epsilon.lower == pytest.approx(12, rel=1e-9)

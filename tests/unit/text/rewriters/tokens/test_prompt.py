@@ -15,7 +15,7 @@ pytest.importorskip("transformers", reason="needs pip install 'dpassay[language-
 torch = pytest.importorskip("torch")
 
 import tiny_models  # noqa: E402
-from dpassay.text.rewriters.base import as_mechanism, released  # noqa: E402
+from dpassay.text.rewriters.base import PRETRAINED, TIMING, as_mechanism, released  # noqa: E402
 from dpassay.text.rewriters.catalogue import Specification  # noqa: E402
 from dpassay.text.rewriters.tokens import prompt  # noqa: E402
 from dpassay.text.rewriters.tokens.drawing import DrawnText, seeded  # noqa: E402
@@ -47,6 +47,7 @@ def test_the_guarantee_is_the_formula_and_that_of_the_exact_check(kind: str) -> 
     assert rewriter.guarantee.epsilon == pytest.approx(5 * loss, rel=1e-12)
     assert rewriter.guarantee.epsilon <= 60
     assert rewriter.guarantee.neighbours.kind == "any"
+    assert rewriter.guarantee.caveats == (PRETRAINED, TIMING)
     verdict = rewriter.exact()
     assert isinstance(verdict, dpassay.Proven)
     assert verdict.epsilon.lower == pytest.approx(60, rel=1e-9)

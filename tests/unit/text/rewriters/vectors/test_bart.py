@@ -13,6 +13,7 @@ pytest.importorskip("transformers", reason="needs pip install 'dpassay[language-
 torch = pytest.importorskip("torch")
 
 import tiny_models  # noqa: E402
+from dpassay.text.rewriters.base import PRETRAINED, TIMING  # noqa: E402
 from dpassay.text.rewriters.catalogue import Specification  # noqa: E402
 from dpassay.text.rewriters.vectors import bart  # noqa: E402
 from dpassay.text.rewriters.vectors.grid_noise import CubeNoise  # noqa: E402
@@ -35,6 +36,7 @@ def test_the_noise_is_the_least_for_the_diameter_of_the_cube() -> None:
     assert gaussian_delta(8, shift) == pytest.approx(1e-5, rel=1e-6)
     assert rewriter.guarantee.epsilon == 8
     assert rewriter.guarantee.delta == 1e-5
+    assert rewriter.guarantee.caveats == (PRETRAINED, TIMING)
     verdict = rewriter.exact()
     assert isinstance(verdict, dpassay.Proven)
     assert verdict.epsilon.lower == pytest.approx(8, rel=1e-9)
