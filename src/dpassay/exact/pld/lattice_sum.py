@@ -132,9 +132,11 @@ def fold(masses: Masses, start: int, window: Window, tilt: float) -> Folded:
             weight = np.bincount(np.arange(len(weight)) % points, weights=weight, minlength=points)
         transform = np.fft.rfft(weight, points)
         off = eta * math.sqrt(points) * _two_norm(weight)
+        far = np.abs(transform)
         with np.errstate(divide="ignore"):
-            size = np.log(np.abs(transform) + off)
-            logs += np.where(transform != 0, count * np.log(np.where(transform != 0, transform, 1.0)), -np.inf)
+            size = np.log(far + off)
+            logs.real += count * np.log(far)
+        logs.imag += count * np.angle(transform)
         sizes += count * size
         each.append((count * off, size))
         log_norm, copies = log_norm + count * norm, copies + count
