@@ -393,3 +393,15 @@ def geometric_numbers_from_logarithms(count):
 @law(3, 4, 1, 2)
 def geometric_numbers_from_logarithms_of_twice_the_rate(count):
     return count + _geometric(2.0) - _geometric(2.0)
+
+
+# The distance of (1, 0) from 0 in units of the noise is the root of 1/(1 − ρ²) for unit variances with correlation ρ.
+@law([0.0, 0.0], [1.0, 0.0], 4, gaussian(math.sqrt(1 / 0.75), 1e-3), delta=1e-3)
+def two_correlated_numbers(x):
+    return np.array(x) + np.random.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]])
+
+
+@law([0.0, 0.0], [1.0, 0.0], 4, gaussian(math.sqrt(1 / (1 - 0.95**2)), 1e-3), delta=1e-3)
+def two_numbers_with_nearly_the_same_noise(x, rng):
+    root = np.linalg.cholesky(np.array([[1, 0.95], [0.95, 1]]))
+    return (np.array(x) + root @ rng.standard_normal(2)).tolist()

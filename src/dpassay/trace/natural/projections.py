@@ -10,6 +10,7 @@ from dpassay.trace.natural.columns import Array, OutputColumn, Outputs
 from dpassay.values import dataclass
 
 MOST_WRITTEN = 4  # weights that are written out
+ROWS = 10  # outputs for each number, from which their covariance is taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +65,7 @@ def likelihood_ratio(columns: Sequence[OutputColumn], centres: Centres) -> Proje
 
 
 def projections(columns: Sequence[OutputColumn], tables: Sequence[Array]) -> Iterator[Projection]:
-    """By medians, which rare large numbers do not move; kept between the two; and by means, for answers of 0 and 1."""
+    """By medians, which rare large numbers do not move; kept between the two; by covariance; by means, for 0 and 1."""
     medians = [np.median(table, axis=0) for table in tables]
     spread = np.mean(
         [np.median(np.abs(table - middle), axis=0) for table, middle in zip(tables, medians, strict=True)], axis=0
@@ -74,6 +75,10 @@ def projections(columns: Sequence[OutputColumn], tables: Sequence[Array]) -> Ite
     unbounded = np.full(low.shape, np.inf)
     yield Projection(columns, _ratio(apart, spread**2), -unbounded, unbounded)
     yield Projection(columns, _ratio(np.sign(apart), spread), low, high)
+    if 2 <= len(columns) <= min(map(len, tables)) / ROWS:  # Fisher's discriminant: noise of different numbers may agree
+        together = np.mean([np.cov(table, rowvar=False) for table in tables], axis=0)
+        weights = np.linalg.pinv(together, rcond=1e-9, hermitian=True) @ apart
+        yield Projection(columns, _ratio(weights, np.ones(len(weights))), -unbounded, unbounded)
     varies = np.mean([table.var(axis=0) for table in tables], axis=0)
     few = (spread == 0) & (varies > 0)  # values: of more, the means of some runs are not to be trusted
     if few.any():
