@@ -56,3 +56,11 @@ def slow(x: Any, rng: Any) -> Any:
 
 def too_many(x: Any, y: Any, z: Any, rng: Any) -> Any:
     return x
+
+
+def checked(x: Any, rng: Any) -> Any:
+    """Loses 1 between 3 and 4: the exception depends on the noisy number alone."""
+    noisy = x + rng.laplace(0, 1)
+    if noisy > 4:
+        raise ValueError("too large to be released")
+    return noisy

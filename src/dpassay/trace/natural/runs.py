@@ -63,6 +63,12 @@ def raised(error: BaseException) -> WholeReading:
     return WholeReading(("exception", "exception.message"), (type(error).__name__, "str"), (None, said))
 
 
+def kept_error(error: BaseException) -> tuple[str, WholeReading]:
+    """An exception as the output of a watched run, in words and read whole."""
+    reading = raised(error)
+    return f"{type(error).__name__} {reading.values[1]}", reading
+
+
 def finished(output: Any) -> Any:
     """What a generator yields, as a list; anything else unchanged."""
     return list(output) if inspect.isgenerator(output) else output

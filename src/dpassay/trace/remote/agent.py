@@ -19,7 +19,7 @@ import numpy as np
 
 from dpassay.trace.natural.bits import import_ahead, known_bits
 from dpassay.trace.natural.failing import place_of
-from dpassay.trace.natural.runs import Natural, finished
+from dpassay.trace.natural.runs import Natural, finished, kept_error
 from dpassay.trace.natural.whole import read
 from dpassay.trace.remote.wire import Receiver, Sender, packed
 from dpassay.trace.watch.numbers import bare, plain
@@ -64,9 +64,15 @@ def run_once(subject: Any, natural: Natural, number: int, seed: int, x: Any, ask
     rng = watched_generator(np.random.Generator(np.random.PCG64(list(key or (seed, number)))))
     bits = nullcontext() if key is None else known_bits(key, natural.held)
     with bits, watch(run, [subject]), np.errstate(all="ignore"):
-        output = finished(natural.call(x, rng))
+        try:
+            output = finished(natural.call(x, rng))
+        except (Exception, SystemExit) as error:
+            if not asked["keeping"]:
+                raise
+            output, run.reading = kept_error(error)
         run.output = plain(output)
-        run.reading = None if key is None else read(output, bare)
+        if key is not None and run.reading is None:
+            run.reading = read(output, bare)
     return run
 
 

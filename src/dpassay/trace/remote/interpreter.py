@@ -54,7 +54,7 @@ class RemoteTracer(Tracer):
     """
 
     def __init__(self, interpreter: str, path: str, seed: int = 0, time_limit: float = 60.0) -> None:
-        self.until = math.inf
+        self.until, self.raised, self._keeping = math.inf, False, False
         self.subject, self.seed, self.runs, self.drawn, self.first_draws, self._gone = path, seed, 0, {}, (), ""
         self._folder = _lent()
         start = _START.format(folder=self._folder.name, path=path)
@@ -87,9 +87,13 @@ class RemoteTracer(Tracer):
     ) -> RecordedRun:
         if time.monotonic() > self.until:
             raise WatchedTooLong
-        asked = {"replaced": replaced or {}, "forced": forced or {}, "key": key}
+        asked = {"replaced": replaced or {}, "forced": forced or {}, "key": key, "keeping": self._keeping}
         number, self.runs = self.runs, self.runs + 1
-        found = self.answer("run", number, self.seed, x, asked)
+        try:
+            found = self.answer("run", number, self.seed, x, asked)
+        except RunError:
+            self.raised = True
+            raise
         assert isinstance(found, RecordedRun)
         self.remember(x, found)
         return found

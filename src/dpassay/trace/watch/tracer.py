@@ -18,7 +18,7 @@ from dpassay.errors import DpassayError, MechanismError
 from dpassay.pipeline.mechanism import Failure
 from dpassay.trace.natural.bits import import_ahead, known_bits, shared_states_kept
 from dpassay.trace.natural.failing import RunError, WatchedTooLong, run_error, time_limited
-from dpassay.trace.natural.runs import Natural, finished, own, raised
+from dpassay.trace.natural.runs import Natural, finished, kept_error, own
 from dpassay.trace.natural.whole import read
 from dpassay.trace.watch.numbers import bare, plain
 from dpassay.trace.watch.record import Array, DrawRecord, RecordedRun, TooManyDraws
@@ -79,7 +79,7 @@ class Tracer:
                     self.raised = True
                     if not self._keeping or isinstance(error, TooManyDraws):
                         raise run_error(error) from None
-                    output, run.reading = f"{type(error).__name__} {(reading := raised(error)).values[1]}", reading
+                    output, run.reading = kept_error(error)
                 try:
                     run.output = plain(output)
                 except RecursionError:

@@ -82,6 +82,11 @@ def test_noise_of_an_earlier_call_stays_the_same_noise(started: Any) -> None:
     assert Path(result.findings[0].place.file).name == "remote_code.py"
 
 
+def test_an_exception_that_the_noise_decides_is_an_output(started: Any) -> None:
+    result = trace(started("checked"), pairs=[(3.0, 4.0)], epsilon=1, hostile=False, time="60s")
+    assert result.pair_epsilon.upper == pytest.approx(1.0), result.verdict.reason
+
+
 def test_an_object_with_sample(started: Any) -> None:
     result = trace(started("Sampler"), [X, Y], epsilon=1, hostile=False)
     assert result.rules == ("loss-too-large",)
