@@ -71,9 +71,9 @@ def main() -> None:
     given = parser.parse_args()
     chosen = [p for p in ALL if not given.only or any(word in f"{p.name} {p.kind}" for word in given.only)]
     print(
-        "Wrong mechanisms in the styles that people write (tests/wrong_programs), each audited once with a stated pair "
-        f"at α = {ALPHA}, seed {given.seed}. *Claimed* and *true* are ε; *limit* is the number of runs that the exact "
-        "likelihood ratio needs on average, where it was computed; *runs* are those up to the refutation.\n"
+        "Incorrect mechanisms of the kinds that people write (tests/wrong_programs), each audited once on a given pair "
+        f"at α = {ALPHA}, seed {given.seed}. *Claimed* and *true* are values of ε; *limit* is the average number of "
+        "runs that the exact likelihood ratio needs, where computed; *runs* is the number of runs up to the refutation.\n"
     )
     total, results = Counter(p.kind for p in chosen), []
     print("| mechanism | claimed | true | limit | runs | of | s |\n|" + "---|" * 7)
@@ -85,7 +85,8 @@ def main() -> None:
     for kind in total:
         print(f"| {kind} | {found[kind]} | {total[kind]} |")
     print(
-        f"| all | {found.total()} | {len(chosen)} |\n\n{sum(result.seconds for result in results):.0f} s of CPU in all."
+        f"| all | {found.total()} | {len(chosen)} |\n\n"
+        f"{sum(result.seconds for result in results):.0f} s of CPU time in total."
     )
 
 

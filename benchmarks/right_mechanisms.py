@@ -49,10 +49,10 @@ def table(found: dict) -> str:
     rows = found["rows"]
     audits, refuted = (sum(row[place] for row in rows.values()) for place in (0, 1))
     head = (
-        f"Right mechanisms at their exact guarantee (tests/support/right_kinds.py), each audited at α = {ALPHA} "
-        f"with the seeds 0, 1, 2, …: how many audits refuted, and *p*, the probability of as many or more if each "
-        f"refutes with probability α. Recorded on {found['machine']} in {found['seconds']:.0f} s; no row may have a p "
-        f"below 0.01 / {len(rows)}.\n"
+        f"Correct mechanisms at their exact guarantee (tests/support/right_kinds.py), each audited at α = {ALPHA} "
+        f"with seeds 0, 1, 2, …. *Refuted* is the number of audits that refuted the guarantee; *p* is the probability "
+        f"of at least that many if each audit refutes with probability α. Recorded on {found['machine']} in "
+        f"{found['seconds']:.0f} s; no row may have a p below 0.01 / {len(rows)}.\n"
     )
     lines = ["| kind | audits | refuted | share | p |", "|---|---|---|---|---|"]
     lines += [line(kind, *row) for kind, row in rows.items()]

@@ -1,8 +1,8 @@
 """All benchmarks, with a description of the machine; writes docs/benchmarks.md and the scaling figure.
 
 `python benchmarks/run.py [--all] [--only SECTION]`. Without --all the audits of the classic algorithms are left out,
-which take about half an hour. With --only one of the later sections is measured, and replaced on the page. GPU
-measurements, and audits of right mechanisms, are taken from benchmarks/recorded, where `gpu.py` and
+since they take about half an hour. With --only, one of the later sections is measured again and replaced on the page.
+GPU measurements and audits of correct mechanisms are taken from benchmarks/recorded, where `gpu.py` and
 `right_mechanisms.py` wrote them.
 """
 
@@ -32,26 +32,27 @@ from rows import Row
 HERE = Path(__file__).parent
 PAGE, FIGURE = HERE.parent / "docs" / "benchmarks.md", HERE.parent / "docs" / "images" / "growth.svg"
 CLASSICS = """\
-Lower bounds on ε at 90%, from {runs:.0e} runs in all, searching and learning included, at {seeds} seeds:
+Lower bounds on ε at 90% confidence from {runs:.0e} runs in total, including those for searching and learning, at
+{seeds} seeds:
 {which}.
-`python benchmarks/audits.py --seeds 5 --first-seed 1000 --only NAME …` prints such rows. Rows of seeds 0, 1, …
-were recorded before audits learnt from inputs farther apart ([audit.md](audit.md#distinguishers)).
-Rows of seeds 1000, 1001, … were recorded before what these show was checked on runs of the neighbours. With the check,
-the medians of seeds 2000 to 2004 are 0.0907 for sparse vector 1, 0.0818 for 2, 0.0453 for the numerical one, and 0.0901
-for noisy max 1.
+`python benchmarks/audits.py --seeds 5 --first-seed 1000 --only NAME …` prints such rows. Rows with seeds 0, 1, …
+were recorded before audits learned from inputs farther apart ([audit.md](audit.md#distinguishers)).
+Rows with seeds 1000, 1001, … were recorded before audits checked such rules on runs of the neighboring inputs. With the
+check, the medians for seeds 2000 to 2004 are 0.0907 for sparse vector 1, 0.0818 for sparse vector 2, 0.0453 for the
+numerical sparse vector and 0.0901 for noisy max 1.
 
-- *DP-Sniper*: its published bounds, at 90% too. Its configuration makes 2·10⁸ runs of each input for the bound alone.
-- *limit*: what so many runs give on average if it is known beforehand which of the pairs that are tried is best, and by
-  which event, where that can be computed (tests/quality/limits.py). Two of DP-Sniper's bounds lie above it, noisy max 3
-  and sparse vector 4: with so many independent runs they are reached by luck only.
-  On these pairs no outcome of the numerical sparse vector has a loss above 0.084, and those above 0.08 are rarer than
-  0.001: counting them leaves half of its 0.1. On the two thirds of the runs that searching and learning leave for the
-  test, the limit of the numerical sparse vector is 0.0446, and that of sparse vectors 1 and 2 is 0.0856.
-- *median*, *lowest*: of all seeds. One test scatters by 0.004 to 0.02 around what its rule is worth.
-  `python benchmarks/learnt_rules.py --first-seed 1000` prints what the rules learnt at 10 seeds are worth, exactly, in
-  the median: 0.0833 for sparse vector 1, 0.0855 for 2 and 0.1639 for 4.
-- *p*: for right algorithms the least p-value of all seeds against the true ε.
-- *seconds*: of one audit; those of seeds 1000, 1001, … were measured while the machine did other work."""
+- *DP-Sniper*: its published bounds, also at 90%. Its configuration makes 2·10⁸ runs of each input for the bound alone.
+- *limit*: the average bound from the same number of runs if the best of the pairs tried and the best event are known
+  beforehand, where it can be computed (tests/quality/limits.py). Two of DP-Sniper's bounds exceed it, those for noisy
+  max 3 and sparse vector 4: with this many independent runs, they can be reached only by luck.
+  On these pairs no output of the numerical sparse vector has a loss above 0.084, and those above 0.08 have probability
+  below 0.001, so counting them yields only half of its 0.1. Searching and learning leave two thirds of the runs for the
+  test. With these, the limit is 0.0446 for the numerical sparse vector and 0.0856 for sparse vectors 1 and 2.
+- *median*, *lowest*: over all seeds. The bound from a single test varies by 0.004 to 0.02 around the exact value of its
+  rule. `python benchmarks/learnt_rules.py --first-seed 1000` prints the exact values of the rules learned at 10 seeds.
+  Their medians are 0.0833 for sparse vector 1, 0.0855 for sparse vector 2 and 0.1639 for sparse vector 4.
+- *p*: for correct algorithms, the smallest p-value against the true ε over all seeds.
+- *seconds*: per audit; those for seeds 1000, 1001, … were measured while the machine did other work."""
 OTHERS = {
     "right mechanisms": lambda: print(right_mechanisms.recorded()),
     "power": power.main,
@@ -100,21 +101,22 @@ def recorded() -> str:
     for path in sorted(set((HERE / "recorded").glob("*.json")) - {audits.RECORD, right_mechanisms.RECORD} - words):
         found = json.loads(path.read_text(encoding="utf-8"))
         lines = [
-            f"{found['device']}, torch {found['torch']}. {found['agreeing']} counts compared with numpy's, all equal."
+            f"{found['device']}, torch {found['torch']}. "
+            f"All {found['agreeing']} counts compared with numpy's are equal."
         ]
-        lines += ["", "| what | draws | seconds | draws a second |", "|---|---|---|---|"]
+        lines += ["", "| what | draws | seconds | draws per second |", "|---|---|---|---|"]
         for name, value in found.items():
             if isinstance(value, dict) and "draws" in value:
                 rate = value["draws"] / value["seconds"]
                 lines.append(f"| {name} | {value['draws']:.4g} | {value['seconds']:.3g} | {rate:.2g} |")
         reading = ", ".join(f"{rate:,.0f} on {device}" for device, rate in found["lines a second"].items())
-        lines += ["", f"Lines a second that the rewriter's network reads and writes there, without noise: {reading}."]
+        lines += ["", f"Lines per second that the rewriter's network reads and writes there, without noise: {reading}."]
         parts.append("\n".join(lines))
     for path in sorted(words):
         found = json.loads(path.read_text(encoding="utf-8"))
         seconds = {name.removeprefix("seconds, "): value for name, value in found.items() if name.startswith("seconds")}
         lines = [
-            f"The worst pair of {found['words']:,} words of {found['dim']} dimensions there, the bar being 20 s:",
+            f"The worst pair of {found['words']:,} words of {found['dim']} dimensions there; the bar is 20 s:",
             "",
         ]
         lines += ["| what | seconds |", "|---|---|", *(f"| {name} | {value:.3g} |" for name, value in seconds.items())]
@@ -171,14 +173,16 @@ def main() -> None:
     if given.only:
         replace_section(given.only)
         return
-    intro = "Written by `make bench`. Ratios are measured in one run, on this machine:"
+    intro = "Generated by `make bench`. All ratios were measured in a single run on this machine:"
     parts = ["# Benchmarks", f"{intro} {machine()}."]
     print(machine())
     rows, grown = [*scale.rows(), *vocabulary.rows(), *words_rewriting.rows()], scale.growth()
     scale.draw(grown, str(FIGURE))
     slopes = ", ".join(f"{scale.slope(x, y):.2f} with {name}" for name, (x, y, _) in grown.items())
     parts += ["## Speed and scale", table(rows), "![How time grows](images/growth.svg)"]
-    parts += [f"Seconds of the sanity check's runs by kernels, both axes logarithmic. Slopes: {slopes}."]
+    parts += [
+        f"Seconds that the kernels take for the runs of the sanity check; both axes are logarithmic. Slopes: {slopes}."
+    ]
     parts += ["## On a GPU", recorded(), "## Audits of classic algorithms", classics()]
     print("\n\n".join(parts[2:]))
     for name in (

@@ -143,7 +143,7 @@ def main() -> None:
     known = {} if given.no_peers else peers()
     seeds = range(given.first_seed, given.first_seed + given.seeds)
     print(
-        f"α = {ALPHA}, seeds {seeds[0]} to {seeds[-1]}: median / 90% quantile of the runs that a refutation takes. "
+        f"α = {ALPHA}, seeds {seeds[0]} to {seeds[-1]}: median / 90% quantile of the runs up to the refutation. "
         "Peers are given the exact likelihood ratio. Seconds are CPU seconds for all seeds.\n"
     )
     print("| subject, claim | runs | dpassay | bar | of the bar | best peer | s |\n|" + "---|" * 7)

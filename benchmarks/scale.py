@@ -100,13 +100,13 @@ def sanity() -> list[Row]:
         Row(
             f"sanity-check grid, {cores()} cores, against numpy",
             "≥ 40×",
-            f"{ratio:.0f}× ({theirs:.1f} ns a draw, {ours:.2f} ns; the whole grid of 10⁷ runs in {whole:.0f} s)",
+            f"{ratio:.0f}× ({theirs:.1f} ns per draw, {ours:.2f} ns; the whole grid of 10⁷ runs in {whole:.0f} s)",
             ratio >= 40,
         ),
         Row(
-            "its peak memory, figures drawn and all",
+            "its peak memory, including drawing the figures",
             "≤ 300 MB",
-            f"{peaks[0]} MB with 10⁴ runs a cell, {peaks[1]} MB with 10⁶",
+            f"{peaks[0]} MB with 10⁴ runs per cell, {peaks[1]} MB with 10⁶",
             max(peaks) <= 300,
         ),
     ]
@@ -138,9 +138,9 @@ def audits() -> list[Row]:
         slow_alone = seconds_of(one, batches(dim, few, 1 << 13, 0)) / few
     return [
         Row(
-            "likelihood-ratio audit, 10⁷ × 128, two processes, against numpy's on the same two",
+            "likelihood-ratio audit, 10⁷ × 128, in two processes, against numpy in two processes",
             "≥ 8×",
-            f"{slow / fast:.0f}× ({1e9 * slow / dim:.1f} ns a coordinate, {1e9 * fast / dim:.2f} ns)",
+            f"{slow / fast:.0f}× ({1e9 * slow / dim:.1f} ns per coordinate, {1e9 * fast / dim:.2f} ns)",
             slow / fast >= 8,
         ),
         Row(

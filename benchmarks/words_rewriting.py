@@ -50,7 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--words", type=int, default=5_000)
     for name, rate in measured(parser.parse_args().words).items():
-        print(f"{name}: {rate:,.0f} words a second")
+        print(f"{name}: {rate:,.0f} words per second")
 
 
 if __name__ == "__main__":
