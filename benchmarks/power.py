@@ -73,7 +73,8 @@ def main() -> None:
     print(
         "Incorrect mechanisms of the kinds that people write (tests/wrong_programs), each audited once on a given pair "
         f"at α = {ALPHA}, seed {given.seed}. *Claimed* and *true* are values of ε; *limit* is the average number of "
-        "runs that the exact likelihood ratio needs, where computed; *runs* is the number of runs up to the refutation.\n"
+        "runs that the exact likelihood ratio needs, where computed; *runs* is the number of runs up to the "
+        "refutation.\n"
     )
     total, results = Counter(p.kind for p in chosen), []
     print("| mechanism | claimed | true | limit | runs | of | s |\n|" + "---|" * 7)
