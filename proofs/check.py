@@ -147,7 +147,7 @@ def marked(page: str, entry: dict[str, object] | None) -> str:
     if entry is None:
         return "\n**Not checked by Coq.** This page is proved on paper only.\n"
     names = [link(name, "../../proofs/") for name in entry["theorems"]]  # type: ignore[attr-defined]
-    rest = f" On paper only: {entry['paper']}." if entry["paper"] else ""
+    rest = f" Proved on paper only: {entry['paper']}." if entry["paper"] else ""
     return f"\n**Checked by Coq.** {', '.join(names)}.{rest}\n"
 
 
