@@ -76,6 +76,24 @@ def test_figures_have_the_colors_of_the_page(palette: Palette, place: int) -> No
         assert re.findall(rf"--{name}: (#[0-9a-f]+)", style)[place] == getattr(palette, name)
 
 
+def test_the_upper_bound_lies_above_the_truth() -> None:
+    """One coordinate of Laplace noise of scale 1: δ(ε) = 1 − e^((ε − 1)/2) up to ε = 1, and 0 from there."""
+    figure = check("query(l1, 1) | laplace(1)", epsilon=1).plot()
+    (line,) = [line for line in figure.axes[0].lines if "upper" in str(line.get_label())]
+    epsilons, deltas = np.array(line.get_xdata()), np.array(line.get_ydata())
+    truth = np.maximum(-np.expm1((epsilons - 1) / 2), 0)
+    assert epsilons[0] == 0
+    assert np.all(np.diff(epsilons) > 0)
+    assert np.all(deltas >= truth)
+    assert np.all(deltas[epsilons > 0.5] <= 1.3 * np.maximum(truth[epsilons > 0.5], 1e-3))
+
+
+def test_thousands_are_grouped_on_the_axis() -> None:
+    figure = check("query(l1, 30000) | laplace(1)", epsilon=1).plot()
+    figure.draw_without_rendering()
+    assert "20,000" in [label.get_text() for label in figure.axes[0].get_xticklabels()]
+
+
 def test_a_plot_fits_a_column_and_its_legend_lies_outside() -> None:
     figure = check("query(l2, 1) | gaussian(2)", epsilon=2, delta="1e-5").plot()
     assert figure.get_size_inches()[0] <= 3.4
