@@ -54,7 +54,7 @@ def _without_doubles(entries: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(entries)
     if len(found) < len(entries):
         names = [name for name, _ in entries]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)[:60]!r} is there twice")
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)[:60]!r} is given twice")
     return found
 
 

@@ -7,9 +7,9 @@ from enum import StrEnum
 class Premise(StrEnum):
     """What a theorem needs besides the noise itself. The analysis tests it, and the verifier tests it on its own."""
 
-    SHOWN = "nothing that the noise shows is lost after it"
-    VISIBLE = "the output shows on which side of some threshold a noisy value lies"
-    FAR_OUT = "outputs far out remain distinct"
+    SHOWN = "later stages preserve everything that the noisy value reveals"
+    VISIBLE = "the output reveals on which side of some threshold a noisy value lies"
+    FAR_OUT = "outputs far in the tails remain distinct"
     BETWEEN = "all outputs between the two values remain distinct"
     UNBOUNDED = "two neighbors' values can be any distance apart"
     PLACED = "the two values lie where those of neighbors can lie"

@@ -239,7 +239,7 @@ class _Writer:
             return step
         raise InputError(
             f"this verdict has no certificate: the verifier cannot show that the claim is {self.verdict.word}, "
-            "because it does not know everything that was used"
+            "because it does not support everything that was used"
         )
 
     def upper(

@@ -92,12 +92,11 @@ def _by_distance(pipeline: Pipeline, guarantee: MetricDP, value: Number) -> str:
         return "The loss of Gaussian noise is unbounded, however close two inputs are"
     if isinstance(noise, Direction) and guarantee.metric != "angle" and not pipeline.stages[0].takes_unit_vectors:
         return (
-            "Vectors near 0 are close to each other, and normalise makes them opposite unit vectors (if inputs are "
-            "unit "
-            "vectors already, leave normalise out)"
+            "Two vectors near 0 are close to each other, but normalise can map them to opposite unit vectors (if "
+            "inputs are unit vectors already, leave normalise out)"
         )
     if value.a == INFINITY:
-        return "Some inputs, however close to each other, lose a fixed amount: what is released jumps between them"
+        return "Some inputs have a fixed loss however close they are, because the released value jumps between them"
     return f"The loss between two inputs is larger than their {guarantee.metric} distance allows"
 
 
@@ -105,7 +104,7 @@ def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
     if Theorem.UNBOUNDED in profile.theorems:
         return "Nothing bounds the vector before the noise, so two inputs can be arbitrarily far apart"
     if Theorem.TOP_K in profile.theorems:
-        return "An output among the top k of one input need not be among those of another, which never gives it"
+        return "An output in the top k of one input need not be in the top k of another, which then never produces it"
     if not (steps := Steps.of(pipeline)).plain:
         return steps.described
     if Theorem.NO_NOISE in profile.theorems:
@@ -127,8 +126,8 @@ def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
         return f"Two inputs can have opposite directions{dropped}"
     if isinstance(stage, BoundedLaplace):
         return (
-            f"Where outputs are kept between {written(stage.low)} and {written(stage.high)} the loss is more than the "
-            f"distance over the scale: how likely Laplace noise lands there depends on the input{dropped}"
+            f"If outputs are kept between {written(stage.low)} and {written(stage.high)} the loss exceeds the "
+            f"distance divided by the scale, because the probability of landing there depends on the input{dropped}"
         )
     if isinstance(stage, BitNoise):
         return f"{_differing_bits(region, profile)}, and each adds its own loss{dropped}"
@@ -196,8 +195,8 @@ def _in_steps(noise: Staircase, who: str, profile: PrivacyProfile) -> str:
     far = f"can be {as_written(most)} apart in l1"
     if not shown.a >= most.b * (1 - real("1e-40")):
         far = _far(profile.region, profile, 1, "be {} apart in l1")
-    step = f"every {as_written(noise.sensitivity)}, or part of it, that a coordinate moves"
-    return f"Staircase noise loses {as_written(noise.epsilon)} for {step}, and {who} {far}"
+    step = f"every {as_written(noise.sensitivity)}, or part of it, by which a coordinate moves"
+    return f"The loss of staircase noise is {as_written(noise.epsilon)} for {step}, and {who} {far}"
 
 
 def _between_whole_numbers(noise: DiscreteNoise, who: str, profile: PrivacyProfile) -> str:

@@ -215,7 +215,7 @@ def _for_all_steps(task: _Task) -> Iterable[_Proposal]:
         middle_power = (low + high) / 2
         low, high = (low, middle_power) if task.proves(scaled(2**middle_power)) else (middle_power, high)
     found = scaled(2**high)
-    advice = "Enough noise of this kind for all steps; less may do."
+    advice = "Enough noise of this kind for all steps; less may suffice."
     assert isinstance(found.noise, Laplace | Gaussian)
     deviation = (
         middle(found.noise.sigma) if isinstance(found.noise, Gaussian) else math.sqrt(2) * middle(found.noise.scale)
@@ -242,7 +242,7 @@ def _laplace(task: _Task) -> _Proposal:
     region, inner = task.outputs.region, task.inner()
     scale = _laplace_scale(region, inner)
     repair = Repair(
-        "Enough Laplace noise; less may do.",
+        "Enough Laplace noise; less may suffice.",
         task.with_noise(Additive(Laplace(scale))),
         task.guarantee,
         math.sqrt(2) * middle(scale),
@@ -280,13 +280,15 @@ def _radial(task: _Task) -> Iterable[_Proposal]:
     stages = [Radial(each.norm, number(double_above(scale))) for each, scale in zip(stages, needed, strict=True)]
     noise = min(stages, key=lambda stage: stage.deviation(region.dim))
     what = f"radial noise in {noise.norm}"
-    repair = Repair(f"Enough {what}; less may do.", task.with_noise(noise), task.guarantee, noise.deviation(region.dim))
+    repair = Repair(
+        f"Enough {what}; less may suffice.", task.with_noise(noise), task.guarantee, noise.deviation(region.dim)
+    )
     weaker = task.with_noise(replace(noise, scale=noise.scale * LESS))
     yield _Proposal(repair, f"The least {what} that satisfies the claim.", weaker)
 
 
 def _gaussian(task: _Task) -> _Proposal:
-    guarantee, advice = task.guarantee, "Enough Gaussian noise; less may do."
+    guarantee, advice = task.guarantee, "Enough Gaussian noise; less may suffice."
     if isinstance(guarantee, PureDP):
         advice = f"Gaussian noise, if delta = {USUAL_DELTA} is acceptable."
         guarantee = ApproxDP(guarantee.exact_epsilon, USUAL_DELTA)
@@ -365,7 +367,7 @@ def _discrete(task: _Task) -> Iterable[_Proposal]:
     if inner.exact_delta != 0:
         loss = _largest(lambda each: task.proves(flip(each)), loss, real(max(loss.b, inner.exact_delta.b / differing)))
     kind = "symmetric flipping" if isinstance(stage, BitNoise) else "flipping"
-    repair = Repair(f"Enough {kind}; less may do.", task.with_noise(flip(loss)), task.guarantee)
+    repair = Repair(f"Enough {kind}; less may suffice.", task.with_noise(flip(loss)), task.guarantee)
     digits = "" if inner.exact_delta == 0 else ", to three digits"
     least = f"The least {kind} that satisfies the claim{digits}."
     return [_Proposal(repair, least, task.with_noise(flip(loss * MORE)))]
@@ -378,11 +380,11 @@ def _choose(task: _Task) -> Iterable[_Proposal]:
     assert isinstance(stage, Choice)
     smallest = real(max(inner.exact_epsilon.a, inner.exact_delta.a)) / distance / steps
     rate = number(double_below(_largest(lambda each: task.proves(stage.at_rate(_below(each))), smallest, smallest)))
-    enough, less = "A rate that is small enough; a larger one may do.", "The largest rate"
+    enough, less = "A rate that is small enough; a larger one may suffice.", "The largest rate"
     if isinstance(stage, Softmax):
-        enough, less = "A temperature that is high enough; a lower one may do.", "The lowest temperature"
+        enough, less = "A temperature that is high enough; a lower one may suffice.", "The lowest temperature"
     if isinstance(stage, NoisyMax | GumbelMax):
-        enough, less = "A scale that is large enough; a smaller one may do.", "The smallest scale"
+        enough, less = "A scale that is large enough; a smaller one may suffice.", "The smallest scale"
     repair = Repair(enough, task.with_noise(stage.at_rate(rate)), task.guarantee)
     least = f"{less} that satisfies the claim, to three digits: the least noise of this kind."
     return [_Proposal(repair, least, task.with_noise(stage.at_rate(rate * MORE)))]
@@ -395,7 +397,7 @@ def _directions(task: _Task, stage: Direction) -> Iterable[_Proposal]:
     if inner.exact_delta != 0:
         kappa = _largest(lambda each: task.proves(replace(stage, kappa=_below(each))), kappa, kappa)
     repair = Repair(
-        "A kappa that is small enough; a larger one may do.", task.with_noise(replace(stage, kappa=_below(kappa)))
+        "A kappa that is small enough; a larger one may suffice.", task.with_noise(replace(stage, kappa=_below(kappa)))
     )
     digits = "" if inner.exact_delta == 0 else ", to three digits"
     least = f"The largest kappa that satisfies the claim{digits}: the least noise of this kind."

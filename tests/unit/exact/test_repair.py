@@ -163,7 +163,7 @@ def test_an_outer_bound_gives_enough_and_not_the_least() -> None:
     first = refuted("clip(l2, 5) | squash(tanh) | laplace(1)", 64, {"epsilon": "1"}).repairs[0]
     scale = float(first.mechanism.stages[-1].noise.scale.mid)
     if scale > 1.001 * 128 * math.tanh(5 / 8):
-        assert first.advice == "Enough Laplace noise; less may do."
+        assert first.advice == "Enough Laplace noise; less may suffice."
 
 
 def test_values() -> None:

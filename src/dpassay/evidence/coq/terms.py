@@ -153,7 +153,7 @@ def _applied(function: str, a: Term) -> Term:
     if function not in known:
         raise Unsupported(f"the function {function} is not known in Coq")
     if {"exp": a.about > _LARGEST_EXP, "ln": a.about <= 0, "sqrt": a.about < 0}[function]:
-        raise Unsupported(f"{function}({a.text}) is no number, or too large")
+        raise Unsupported(f"{function}({a.text}) is not a number, or is too large")
     if function == "exp" and a.exact is not None and a.exact < 0:  # so that Coq sees that e^-x e^x is 1
         return Term(f"(/ (exp {Term.of(-a.exact).text}))", None, mp.exp(a.about))
     return Term(f"({function} {a.text})", None, known[function](a.about))

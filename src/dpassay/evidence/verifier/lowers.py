@@ -100,10 +100,12 @@ class NoisePlace:
             raise CertificateError("values that are reached only in the limit say nothing about this noise")
         why = lies_in(step.pair, reach.shape)
         if why:
-            raise CertificateError(f"the pair is not one of the region {reach.shape.kind}: {why}")
+            raise CertificateError(f"the pair does not lie in the region {reach.shape.kind}: {why}")
         pair = carried(self.stages[step.at : self.position], step.pair)
         if sum(block.count for block in pair) != self.reaches[self.position].shape.dim:
-            raise CertificateError("a function changes how many coordinates there are, and which it gives is not known")
+            raise CertificateError(
+                "it is not known which coordinates a function returns, because it changes their number"
+            )
         shape = reach.shape.one
         any_vector = shape.kind == "box" and shape.differing == shape.dim and not shape.everything
         if self.moved is None or (step.at == self.position and not any_vector):
@@ -232,7 +234,7 @@ def _thresholds(noise: Stage, place: NoisePlace, step: Step, pair: Pair) -> Loss
     """On which side of a threshold each coordinate lies; far out all of ε at δ = 0 is step."""
     told = len(step.thresholds) == len(pair) and place.placed(step) and place.tells(step)
     if not told and not place.tells_far(step):
-        raise CertificateError("the output does not tell on which side of these thresholds the pair's values lie")
+        raise CertificateError("the output does not reveal on which side of these thresholds the pair's values lie")
     groups = []
     for block, threshold in zip(pair, step.thresholds if told else (), strict=bool(told)):
         p, q = (chance_above(noise, value, threshold) for value in (block.x, block.y))
@@ -244,7 +246,7 @@ def _thresholds(noise: Stage, place: NoisePlace, step: Step, pair: Pair) -> Loss
 def radial_loss(noise: Stage, place: NoisePlace, pair: Pair) -> Loss:
     """Far out along the pair the loss is the distance over the scale, if cells of bounded size are visible there."""
     if not told_far(place.behind):
-        raise CertificateError("outputs far out cannot be told apart")
+        raise CertificateError("outputs far in the tails cannot be distinguished")
     if noise.name == "radial":
         return loss_at_zero(distance(pair, NORMS[noise.words["norm"]]) / noise.numbers["scale"])
     # Along the first axis the eigenvalue is the smallest; in any direction it is at most the largest.
@@ -285,7 +287,7 @@ def _far_scores(place: NoisePlace, theorem: str) -> Loss:
     rates = {("exponential", "exponential"): "rate", ("noisymax", "noisy-max"): "scale"}
     own = rates.get((noise.name, theorem))
     if own is None or not place.reach.exact or not place.keeps_all or not free:
-        raise CertificateError("scores are not known to lie far behind one another")
+        raise CertificateError("it is not known that one score can lie far below another")
     rate = noise.numbers["rate"] if own == "rate" else 1 / noise.numbers["scale"]
     return loss_at_zero(rate * iv.mpf(score_spread(shape).a))
 
@@ -299,7 +301,7 @@ def _far_choice(place: NoisePlace, metric: str) -> Loss:
     changes = {"l1": ONE, "l2": iv.sqrt(iv.mpf(2)), "linf": iv.mpf(2)}
     reach = place.reach
     if place.noise.name != "noisymax" or not (reach.exact and reach.shape.everything and reach.shape.dim > 1):
-        raise CertificateError("scores are not known to lie far behind one another")
+        raise CertificateError("it is not known that one score can lie far below another")
     if place.moved is not None or reach.far or not place.keeps_all or metric not in changes:
-        raise CertificateError("scores are not known to lie far behind one another")
+        raise CertificateError("it is not known that one score can lie far below another")
     return loss_at_zero(changes[metric] / place.noise.numbers["scale"])

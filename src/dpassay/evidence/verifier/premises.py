@@ -84,9 +84,9 @@ _ADDED = ("laplace", "gaussian", "truncated_laplace", "staircase", "onesided", "
 _RANDOM = (*_ADDED, "radial", "mahalanobis", "vmf", "purkayastha", "bounded_laplace", "flip", "bits")
 Test = Callable[[Use], bool]
 _SENTENCES: Mapping[Test, str] = {
-    Use.shown: "nothing that the noise shows is lost after it",
-    Use.far_out: "outputs far out remain distinct",
-    Use.visible: "the output shows on which side of a threshold a noisy value lies",
+    Use.shown: "later stages preserve everything that the noisy value reveals",
+    Use.far_out: "outputs far in the tails remain distinct",
+    Use.visible: "the output reveals on which side of a threshold a noisy value lies",
     Use.anywhere: "answers can be shifted to where a threshold is visible",
     Use.between: "all outputs between the two values remain distinct",
     Use.placed: "the two values lie where those of neighbors can lie",

@@ -289,7 +289,7 @@ def load(source: str | Path | dict[str, Any]) -> Certificate:
     schema = data.get("schema")
     if schema == "dpassay/certificate/1":
         raise InputError(
-            "this certificate is of version 1, whose bounds carried no evidence; make a new one "
+            "this certificate is of version 1, whose bounds carry no evidence; make a new one "
             "with dpassay check ... --certificate FILE"
         )
     if schema != SCHEMA:

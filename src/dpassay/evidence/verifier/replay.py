@@ -71,13 +71,13 @@ class Model:
         self.claim = claim
         given = claim.parameters.get("dim")
         if given is not None and not given.a == given.b == claim.dim:
-            raise CertificateError(f"dim is {claim.dim}, among the parameters it is {show(given)}")
+            raise CertificateError(f"dim is {claim.dim}, but the parameters give {show(given)}")
         if not claim.delta.b < 1:
             raise CertificateError("delta must be below 1")
         self.relation, self.count = relation(claim.neighbours)
         own = {**_stated_names(claim), "dim": iv.mpf(claim.dim)}
         if own.keys() & claim.parameters.keys() - {"dim"}:
-            raise CertificateError("a parameter has the name of what is claimed")
+            raise CertificateError("a parameter has a name that is reserved for the claim")
         calls = read_text(claim.pipeline, {**own, **claim.parameters}) if text is None else read_text(text, own)
         if len(calls) > MOST_STAGES:
             raise CertificateError(f"the pipeline's text has {len(calls)} stages, at most {MOST_STAGES} are allowed")
@@ -259,7 +259,7 @@ class Model:
         repaired = Model(self.claim, step.pipeline)
         first, own = repaired.stages[0], self.stages[0]
         if {"query", "rows"} & {first.name, own.name} and first != own:
-            raise CertificateError(f"its {first.name} is about other neighbors than the claim")
+            raise CertificateError(f"its {first.name} is about different neighbors from those of the claim")
         return f"{step.pipeline}: {repaired._upper(step)}"
 
 
@@ -310,7 +310,7 @@ def _check_neighbours(stages: list[Stage], reaches: list[Reach], neighbours: str
     if neighbours not in known.get(first, (neighbours,)):
         raise CertificateError(f"{first} does not apply to the neighbors {neighbours}")
     if count > 1 and first in ("poisson", "subsample", "shuffle"):
-        raise CertificateError(f"{first} draws each record on its own, so that several are not one larger record")
+        raise CertificateError(f"{first} draws each record independently, so several records are not one larger record")
     if first in ("query", "rows") or not neighbours.endswith("record"):
         return
     noise = _first_noise(stages)
@@ -327,7 +327,7 @@ def _first_noise(stages: list[Stage]) -> int:
 def _decided(claim: Step, certificate: Certificate, verdict: str) -> str:
     """The verdict follows from the bounds, each of which was checked at its own step."""
     if certificate.verdict != verdict:
-        raise CertificateError(f"the certificate says {certificate.verdict}, its last step {verdict}")
+        raise CertificateError(f"the certificate says {certificate.verdict}, but its last step says {verdict}")
     epsilon, delta = claim.epsilon, claim.delta
     found = "open"
     for step in certificate.steps[1:]:

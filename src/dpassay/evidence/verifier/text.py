@@ -166,7 +166,7 @@ class _Reader:
                 return exactly(Fraction(plain))
             raise _refused(f"has the number {written[:40]!r}: a number is a decimal with an exponent of at most 1000")
         plain = re.sub(r"(?<![A-Za-z0-9])_", "", written)
-        raise _refused(f"uses {plain[:40]!r}, which the claim gives no value to")
+        raise _refused(f"uses {plain[:40]!r}, to which the claim gives no value")
 
 
 def _applied(name: str, value: Number) -> Number:
@@ -214,7 +214,7 @@ def stage_of(call: Call, before: Shape) -> Stage:
         value, own = given[key], f"says that {name}'s {key}"
         if isinstance(value, str) or kind not in ("real", "size", "bits", "positive", "probability"):
             if not isinstance(value, str) or value not in kind.split():
-                raise _refused(f"{own} is something else than {' or '.join(kind.split())}")
+                raise _refused(f"{own} is not {' or '.join(kind.split())}")
             words[key] = value
         elif not is_narrow(value, _NOTHING):
             raise _refused(f"{own} is a number that is not known precisely enough")

@@ -95,7 +95,7 @@ def repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: NonEpsilonGua
         repaired = replace(pipeline, stages=stages)
         held = measure(repaired, neighbours, analyse(repaired, neighbours), guarantee)
         if held.value.b <= (guarantee.value * (1 + TIE)).b:  # exactly enough noise is a tie
-            yield Repair("Enough noise; less may do.", repaired, guarantee, deviation)
+            yield Repair("Enough noise; less may suffice.", repaired, guarantee, deviation)
 
     return tuple(repair for each in noises for repair in writable(partial(proved, *each)))
 

@@ -132,7 +132,7 @@ def test_a_repair_speaks_of_the_same_neighbours():
         "clip(l1, 1/2) | laplace(1)",
     )
     for other in others:
-        with pytest.raises(CertificateError, match="is about other neighbors than the claim"):
+        with pytest.raises(CertificateError, match="is about different neighbors from those of the claim"):
             verify(sealed("refuted", *refuted, repair(other)))
     for wrong in ("", "query(l1, 1) | laplace(0.999999999)", "query(l2, 1) | laplace(1)"):
         assert not examine(sealed("refuted", *refuted, repair(wrong))).ok
@@ -162,7 +162,7 @@ def test_bounds_that_decide_the_claim_are_not_called_undecided():
 
 def test_the_verdict_at_the_top_is_the_last_step():
     certificate = sealed("proven", claim("clip(l1, 1) | laplace(2)", 1), upper("laplace", 1, 1))
-    with pytest.raises(CertificateError, match="the certificate says refuted, its last step proven"):
+    with pytest.raises(CertificateError, match="the certificate says refuted, but its last step says proven"):
         verify({**certificate, "verdict": "refuted"})
 
 

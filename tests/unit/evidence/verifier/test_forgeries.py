@@ -261,7 +261,7 @@ def test_a_parameter_redefines_nothing_that_the_text_says(name):
 
 def test_the_dimension_is_the_dimension():
     forged = claim("clip(l2, 1) | laplace(2*sqrt(dim))", 1, dim=32, parameters={"dim": exactly(33)})
-    with pytest.raises(CertificateError, match="dim is 32, among the parameters it is 33"):
+    with pytest.raises(CertificateError, match="dim is 32, but the parameters give 33"):
         verify(sealed("proven", forged, upper("laplace", 1, 1)))
 
 

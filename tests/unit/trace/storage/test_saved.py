@@ -288,5 +288,5 @@ def test_nothing_may_be_missing_or_there_twice(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=f"is damaged: findings.0.{name}"):
             load_trace(path)
     path.write_text(text.replace('"seed": 0', '"seed": 1, "seed": 0'))
-    with pytest.raises(InputError, match="'seed' is there twice"):
+    with pytest.raises(InputError, match="'seed' is given twice"):
         load_trace(path)

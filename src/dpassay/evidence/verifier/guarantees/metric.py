@@ -50,7 +50,7 @@ def most_per_unit(stages: Sequence[Stage], start: int, position: int, dim: int, 
 def _direction_rate(noise: Stage, metric: str, dim: int, before: Sequence[Stage]) -> Number:
     """For unit vectors: a chord is at most its angle, and that at most π/2 chords; docs/proofs/sphere.md, point 4."""
     if before:
-        raise CertificateError("distances are those of the unit vectors that come in")
+        raise CertificateError("distances are between the unit vectors that are the input")
     kappa = noise.numbers["kappa"]
     if metric == "angle":
         return kappa
@@ -62,7 +62,7 @@ def _direction_rate(noise: Stage, metric: str, dim: int, before: Sequence[Stage]
 def _own_rate(noise: Stage, before: Sequence[Stage]) -> Number:
     """The loss of Mahalanobis noise per unit of its own norm, docs/proofs/radial.md, point 6."""
     if noise.name != "mahalanobis" or before:
-        raise CertificateError("the metric is that of Mahalanobis noise on the vectors that come in")
+        raise CertificateError("the metric is that of Mahalanobis noise on the input vectors")
     return 1 / noise.numbers["scale"]
 
 
@@ -75,7 +75,7 @@ def _stretch(stage: Stage, q: float, dim: int) -> Number:
     if stage.name == "clip":  # in l2 it increases no distance, in other norms it at most doubles it
         p = NORMS[stage.words["norm"]]
         return (1 if p == 2.0 else 2) * spread(dim, q, p) * spread(dim, p, q)
-    raise CertificateError(f"by how much {stage.name} stretches distances is not known")
+    raise CertificateError(f"it is not known by how much {stage.name} stretches distances")
 
 
 def _rate(noise: Stage, q: float, dim: int, before: Sequence[Stage]) -> Number:

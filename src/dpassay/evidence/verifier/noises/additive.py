@@ -159,7 +159,7 @@ def _before_squashes(kinds: Sequence[str], value: Number) -> Number:
         if value.b <= low.a or value.a >= 1:
             return -INF if value.b <= low.a else INF
         if not (value.a > low.b and value.b < 1):
-            raise CertificateError("a limit cannot be told from that of squashing")
+            raise CertificateError("a limit cannot be distinguished from that of squashing")
         value = iv.log((value - low) / (1 - value)) / (2 if kind == "tanh" else 1)
     return value
 

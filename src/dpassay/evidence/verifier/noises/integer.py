@@ -170,7 +170,7 @@ def _delta(size: int, scale: Number, epsilon: Number) -> Number:
         best, ratio, rise = (size - end * scale) / 2, iv.exp(-1 / scale), iv.exp(end)
         tried = range(max(0, -whole_part(iv.mpf(-best.a)) - 2), min(size, whole_part(best) + 1) + 1)
         if len(tried[:_MOST_EVENTS]) == _MOST_EVENTS:
-            raise CertificateError("the event that shows the most is not known precisely enough")
+            raise CertificateError("the best event is not known precisely enough")
         each = [1 - (ratio ** (m + 1) + rise * ratio ** (size - m)) / (1 + ratio) for m in tried]
         ends.append(ZERO if (size / scale - end).b <= 0 else largest([ZERO, *each]))
     return hull(*ends)

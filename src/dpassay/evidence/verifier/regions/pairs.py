@@ -158,7 +158,7 @@ def _carried(stage: Stage, values: list[tuple[Number, int]]) -> list[Number]:
         return [squash(stage.words["kind"], value) for value in plain]
     if stage.name == "round":
         return [_nearest(value) for value in plain]
-    raise CertificateError(f"what {stage.name} makes of the pair is not known")
+    raise CertificateError(f"it is not known how {stage.name} maps the pair")
 
 
 def _unit(value: Number) -> Number:
@@ -173,7 +173,7 @@ def _nearest(value: Number) -> Number:
     low, high = least_whole_part(raised), whole_part(raised)
     tie = bool(raised.a == low and low % 2)
     if low != high or (tie and not value.a == value.b):
-        raise CertificateError("what round makes of the pair is not known")
+        raise CertificateError("it is not known how round maps the pair")
     return iv.mpf(low - 1 if tie else low)
 
 
@@ -187,7 +187,7 @@ def _bits_of(value: Number, integer: int, fraction: int) -> list[int]:
     magnitude, most = abs(value) * 2**fraction, 2 ** (integer + fraction) - 1
     low, high = whole_part(iv.mpf(magnitude.a)), whole_part(iv.mpf(magnitude.b))
     if (low != high and low < most) or value.a < 0 <= value.b:
-        raise CertificateError("what binary makes of the pair is not known")
+        raise CertificateError("it is not known how binary maps the pair")
     return [int(value.a < 0), *((min(low, most) >> place) & 1 for place in reversed(range(integer + fraction)))]
 
 

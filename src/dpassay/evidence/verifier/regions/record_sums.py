@@ -35,7 +35,7 @@ def _moved(shape: Shape, far: bool = False) -> Shape:
         farther = largest([abs(shape.low), abs(shape.high)])
         upwards = abs(shape.high).b >= abs(shape.low).b
         return box(ZERO if upwards else -farther, farther if upwards else ZERO, shape.dim)
-    raise CertificateError(f"how far one more vector of the region {shape.kind} moves a sum is not known")
+    raise CertificateError(f"it is not known how far one more vector of the region {shape.kind} moves a sum")
 
 
 def _times(shape: Shape, count: int, one_hot: bool) -> Shape:

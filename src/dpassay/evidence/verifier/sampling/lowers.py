@@ -108,7 +108,7 @@ def _located(steps: Steps, place: NoisePlace, step: Step) -> list[tuple[Loss, bo
             found.append((_sides(noise, pair, step), True))
             found.append((_sides(noise, tuple(replace(b, x=b.y, y=b.x) for b in pair), step), False))
     if not found:
-        raise CertificateError("the output does not tell on which side of these thresholds the two sums lie")
+        raise CertificateError("the output does not reveal on which side of these thresholds the two sums lie")
     return found
 
 
@@ -184,9 +184,13 @@ def _replaced(steps: Steps, place: NoisePlace, step: Step) -> Loss:
     else:
         visible = place.keeps_all or (noise.name in ("laplace", "gaussian") and told_far(place.behind))
         if noise.name not in (*_ONE_SIDE, *_UNBOUNDED) or not visible:
-            raise CertificateError(f"no output of {noise.name} is known that shows most against both laws")
+            raise CertificateError(
+                f"no output of {noise.name} is known to have the largest ratio against both distributions"
+            )
         if not all(same(block) or (block.x * (block.x - block.y)).a >= 0 for block in pair):
-            raise CertificateError("no output is known that shows most against the other record and against none")
+            raise CertificateError(
+                "no output is known to have the largest ratio against both the other record and none"
+            )
         if noise.name in _UNBOUNDED:
             if not any((block.x * (block.x - block.y)).a > 0 for block in pair):
                 raise CertificateError("no coordinate of the record is known to be farther out than both others")
@@ -216,7 +220,7 @@ def _opposite(pair: Sequence[Block]) -> bool:
 def _event(steps: Steps, place: NoisePlace, noise: Stage, step: Step, pair: Pair) -> Loss:
     """Whether every coordinate that differs lies beyond its threshold, on the side of the first vector."""
     if len(step.thresholds) != len(pair) or not place.tells(step):
-        raise CertificateError("the output does not tell on which side of these thresholds the values lie")
+        raise CertificateError("the output does not reveal on which side of these thresholds the values lie")
     chances = []
     for side in ("x", "y", ""):
         chance = ONE

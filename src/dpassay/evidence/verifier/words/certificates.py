@@ -220,7 +220,7 @@ class _Certificate:
         given_away = any(rule in ("copied", "dropped") for rule in self.rules.values())
         spend(vectors.count * _OF_A_WORD)
         replaced = any(self.rule_of(word, vectors) == "replaced" for word in vectors.words)
-        _require(not given_away and not replaced, "a rule treats some words in another way")
+        _require(not given_away and not replaced, "a rule treats some words differently")
         fits = self.name in ("santext", "tem") and self.parameters["distance"] == self.metric
         _require(fits and self.parameters.get("far", "count") == "count", "the triangle inequality does not apply here")
         _require(self.own <= self.claimed, "the mechanism's epsilon is larger than the claimed one")

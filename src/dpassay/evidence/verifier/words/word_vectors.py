@@ -136,7 +136,7 @@ def read_vectors(path: str | Path, count: int) -> Vectors:
         raise InputError(f"{path} cannot be read as a vocabulary: {error}"[:300]) from None
     found = Vectors(tuple(words[:count]), rows)
     if len(found.places) < found.count:
-        raise InputError(f"{path} has a word twice")
+        raise InputError(f"{path} contains a word twice")
     return found
 
 
