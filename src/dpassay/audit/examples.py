@@ -1,4 +1,4 @@
-"""A few outputs of each input for people to read: short, safe to print, and with the part in which they differ."""
+"""A few outputs of each input for people to read: short, safe to print, and showing the part that differs."""
 
 import re
 from collections import Counter

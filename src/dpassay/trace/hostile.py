@@ -32,7 +32,7 @@ from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
 
 MOST_RUNS = 200  # of a trace, including the counted runs of hostile inputs
-LEAST_RUNS = 185  # for hostile inputs, if more were needed before
+LEAST_RUNS = 185  # for hostile inputs, even if earlier steps needed more runs
 MOST_PROBING = 90  # of these for exploration
 MOST_SECONDS, SECONDS = 60.0, 2.0  # for slow code; for the counted runs of one finding
 MOST_COUNTED, SHARE = 4, ALPHA / 8  # findings whose runs are counted, and the error probability of each

@@ -1,4 +1,4 @@
-"""What a trace is asked: its inputs, which must differ, and be neighbours if a relation is stated."""
+"""The question of a trace: its inputs, which must differ and, if a relation is stated, be neighbors."""
 
 from __future__ import annotations
 

@@ -21,10 +21,10 @@ from dpassay.values import dataclass
 class TraceResult:
     """A verdict with the observations: the draws, the pipeline as coded, and what is wrong at which line.
 
-    `pair` are the two inputs of the verdict. The ε between them, at the δ claimed, is in `pair_epsilon`: its lower end
-    comes from counted runs, its upper end holds apart from a probability of `apart_from`, both with error probability
+    `pair` holds the two inputs of the verdict. The ε between them at the claimed δ is in `pair_epsilon`. Its lower end
+    comes from counted runs; its upper end leaves out a probability of `apart_from`. Both have error probability
     `alpha`. If the counted runs made two calls (`count.calls`), the lower end is about each of two calls in a row.
-    `traced_epsilon` is the loss of the noise as it was watched, which explains a verdict and decides nothing.
+    `traced_epsilon` is the loss of the noise as watched, which explains a verdict but decides nothing.
     """
 
     verdict: Verdict
@@ -50,7 +50,7 @@ class TraceResult:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules that were broken, or by which the code hides from the trace."""
+        """The rules that the code violates, or that explain why it cannot be traced."""
         return tuple(dict.fromkeys(finding.rule for finding in self.findings))
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Run a user's code: watched, to see which line drew which noise and what it was added to; naturally, to decide.
+"""Run a user's code: watched, to find which line drew which noise and what it was added to; unwatched, to decide.
 
 A refutation comes from events counted in natural runs, an upper bound from trials that agree to the last bit. Runs
 never prove a claim: what was seen on some inputs bounds nothing on others.
@@ -54,9 +54,9 @@ from dpassay.values import dataclass
 MOST_PAIRS, MOST_GIVEN, MOST_INPUTS = 4, 8, 40
 ALPHA = 1e-3  # error probability of a trace of given pairs
 MOST_TRIALS, SECONDS, COUNTING = 5_000, 3.0, 1.5  # trials of a pair; the time of a trace, if none is given
-WATCHING = 10.0  # seconds on the clock for watching a pair, at least, if no time is given
-HISTORIES = 2  # times to see whether earlier runs matter, for each input
-SOME = 20  # natural runs of each input, to see whether they all end with an exception
+WATCHING = 10.0  # the least wall-clock seconds for watching a pair if no time is given
+HISTORIES = 2  # checks whether earlier runs matter, for each input
+SOME = 20  # natural runs of each input, to check whether they all end with an exception
 RUNS_BEFORE = 20  # that this takes, one after the other, and as many again
 
 
@@ -73,9 +73,9 @@ class _Judged:
     claimed: float
     fixed: bool = False  # whether the code has a fixed seed, or one of unknown origin
     seeded: str = ""  # what was made from a seed of unknown origin
-    unsure: bool = False  # there was no time to look whether earlier runs matter
-    keeps: bool = False  # whether it gives an answer again
-    kept: bool = False  # and gave some in an earlier trace
+    unsure: bool = False  # there was no time to check whether earlier runs matter
+    keeps: bool = False  # whether it repeats earlier answers
+    kept: bool = False  # and gave some to an earlier trace
     at_import: bool = False  # whether its only random numbers are drawn when its module is imported
     fails: bool = False  # whether every run of both inputs ends with an exception
 
@@ -86,7 +86,7 @@ class _Judged:
 
     @property
     def upper(self) -> float:
-        """At most this ε between the two inputs, apart from what the trials leave out."""
+        """An upper bound on the ε between the two inputs, except for what the trials leave out."""
         if self.watched is None or self.trials is None or self.trials.p >= 1 or self.remembers or self.fixed:
             return math.inf
         found = up(self.watched.upper)
@@ -139,7 +139,7 @@ def trace(
         counts = [_counted_apart(tracer, pair, guarantee, share, budget.part(0.8 / len(asked))) for pair in asked]
     if not before.remembers or before.unsure:
         try:
-            begun = tracer.run(inputs[0])  # now anything that only a first call does, such as imports, is over
+            begun = tracer.run(inputs[0])  # does everything that only a first call does, such as imports
             asked = list(pairs) or farthest_pairs(tracer, inputs)
         except RunError as error:
             if error.kind == "TimeLimit":  # it may hang: each further run would take as long
@@ -168,7 +168,7 @@ class _Before:
     """What was seen before any watched run: whether earlier runs matter, and what was counted."""
 
     remembers: bool
-    unsure: bool = False  # there was no time to look whether they do
+    unsure: bool = False  # there was no time to check whether they do
     count: Count | None = None
 
 
@@ -176,14 +176,14 @@ _ANSWERED: weakref.WeakSet[Any] = weakref.WeakSet()  # subjects that keep their 
 
 
 def _before(tracer: Tracer, inputs: Sequence[Any], budget: TimeBudget) -> _Before:
-    """Look whether earlier runs matter. If answers are kept, those of earlier traces are there for good."""
+    """Check whether earlier runs matter. If the code keeps answers, those of earlier traces remain."""
     natural = tracer.natural
     most = math.inf if tracer.time_limit is None else time.monotonic() + RUNS_BEFORE * tracer.time_limit
-    natural.until = min(budget.ends, most)  # code that hangs is then said to do so by the first watched run
+    natural.until = min(budget.ends, most)  # if the code hangs, the first watched run reports it
     if natural.kept is None:
         natural.keeps = natural.keeps_answers(inputs[0], inputs[1], [(tracer.seed, 5, 0), (tracer.seed, 5, 1)])
         natural.kept = False
-        with suppress(TypeError):  # what cannot be referred to weakly
+        with suppress(TypeError):  # it does not support weak references
             natural.kept = tracer.subject in _ANSWERED
             if natural.keeps:
                 _ANSWERED.add(tracer.subject)
@@ -233,7 +233,7 @@ _Seen = tuple[Suggested | None, ReplayTrials | None, RunError | CannotBeRead | N
 def _seen(
     tracer: Tracer, pair: tuple[Any, Any], guarantee: Any, alpha: float, budget: TimeBudget, remembers: bool
 ) -> _Seen:
-    """What the watching of a pair suggests, and the trials of that; an error if the code raises one."""
+    """What watched runs of a pair suggest, and the trials of that; an error if the code raises one."""
     try:
         watched = suggested(tracer, *pair, guarantee)
     except (RunError, CannotBeRead) as error:
@@ -262,7 +262,7 @@ def _seen_to_raise(before: _Seen, tracer: Tracer, *asked: Any) -> _Seen:
 
 
 def _within(watched: Suggested, guarantee: Any, tracer: Tracer, remembers: bool) -> bool:
-    """Whether the noise as watched loses no more than is claimed, and calls have noise of their own."""
+    """Whether the loss of the noise as watched is within the claim, and each call has its own noise."""
     within = bool(watched.upper.b <= limit_of(guarantee, watched.draws).b)
     return within and not (remembers or tracer.natural.fixed or tracer.natural.seeded)
 
@@ -297,7 +297,7 @@ def _counted(
 def _counted_apart(
     tracer: Tracer, pair: tuple[Any, Any], guarantee: Any, alpha: float, budget: TimeBudget
 ) -> Count | None:
-    """Count runs in processes of their own; then two calls in each, which must not share their noise."""
+    """Count runs in separate processes; then two calls in each process, which must not share their noise."""
     half = budget.seconds / 2
     least = half if budget.strictly else COUNTING  # starting so many processes takes a while
     first = TimeBudget(max(half, least), budget.strictly, COPYING)

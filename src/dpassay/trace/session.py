@@ -1,4 +1,4 @@
-"""What `dpassay.trace` does: the trace of the given inputs, then of hostile ones, and a file."""
+"""`dpassay.trace`: trace the given inputs, then hostile ones, and save the result to a file."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _worst(result: TraceResult, tracer: Tracer, x: Any, relation: Neighbours, cl
     try:
         with quiet():
             found = trace_pairs(tracer, pairs=[(huge[-1], other)], **claimed, alpha=SHARE)
-    except Exception:  # whatever the code raises, it refuses this input
+    except Exception:  # any exception means that the code refuses this input
         return result
     if not found.verdict.refuted or found.rules == ("raises",):  # a huge input may be refused
         return result

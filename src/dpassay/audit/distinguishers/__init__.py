@@ -26,8 +26,8 @@ def fit_all(
 ) -> Iterator[Distinguisher]:
     """All distinguishers that suit these outputs (one batch for each input), cheap ones first.
 
-    `bits`: whether the bit patterns of floats are used, as well as everything else or alone. `offered`: those that the
-    mechanism offers. Those that are `decided` are not among them: they are fitted to all runs, see `Exclusive`.
+    `bits`: whether the bit patterns of floats are used, in addition to everything else or alone. `offered`: those that
+    the mechanism offers. `decided` distinguishers are not included: they are fitted to all runs, see `Exclusive`.
     """
     training = TrainingSet(tuple(outputs), inputs, bits, tuple(offered))
     if bits == "only":

@@ -34,7 +34,7 @@ class TrainingSet:
     inputs: tuple[Any, ...]
     bits: Bits = "no"
     offered: tuple[Distinguisher, ...] = ()  # by the mechanism itself, see `mechanism_hints`
-    epsilon: float = 0.0  # how much likelier one input may make an event, by the claim
+    epsilon: float = 0.0  # the claim: an event may be e^ε times as likely under one input as under the other
 
     @cached_property
     def structured(self) -> bool:
@@ -73,9 +73,9 @@ class Distinguisher(ABC):
     A subclass is a frozen dataclass in its own file. Its data form is its fields, unless it defines another.
     """
 
-    kind: ClassVar[str]  # its name in files
+    kind: ClassVar[str]  # name in files
     order: ClassVar[int] = 0  # when it is tried: cheap ones first; later ones must be clearly better
-    description: ClassVar[str]  # what it looks at, if that is always the same
+    description: ClassVar[str]  # what it examines, if that is always the same
     per_input: ClassVar[str] = ""  # the field with an entry for each input, if there may be more than two
     learns: ClassVar[bool] = True  # whether it is fitted to outputs, and so must be calibrated on others
     decided: ClassVar[bool] = False  # whether its score names an input or none, so that no thresholds are searched
@@ -90,12 +90,12 @@ class Distinguisher(ABC):
 
     @classmethod
     def fit(cls, training: TrainingSet) -> Iterator[Self]:
-        """Those of this kind that suit the outputs; none if this kind is not fitted on its own."""
+        """The distinguishers of this kind that suit the outputs; none if this kind is not fitted on its own."""
         yield from ()
 
     @property
     def candidates(self) -> int | None:
-        """How many inputs it tells apart; None if only its function knows."""
+        """How many inputs it distinguishes; None if only its function knows."""
         return len(getattr(self, self.per_input)) if self.per_input else 2
 
     @property
@@ -105,7 +105,7 @@ class Distinguisher(ABC):
 
     @property
     def asks(self) -> bool:
-        """Whether it asks the mechanism about its inputs, and so applies to no others."""
+        """Whether it queries the mechanism about its inputs, and so applies to no others."""
         return False
 
     @property
@@ -115,11 +115,11 @@ class Distinguisher(ABC):
 
     @property
     def by_features(self) -> bool:
-        """Whether the score is a sum over features; the one with the largest weight then tells more than the odds."""
+        """Whether the score is a sum over features, so that the heaviest feature is more informative than the odds."""
         return False
 
     def certain(self, side: int) -> str:
-        """What it always takes for a sign of this input, in words; empty if nothing is."""
+        """What it always takes as a sign of this input, in words; empty if there is none."""
         return ""
 
     @property
@@ -128,19 +128,19 @@ class Distinguisher(ABC):
         return False
 
     def describe(self) -> str:
-        """What it looks at, in a few words."""
+        """What it examines, in a few words."""
         return self.description
 
     def describe_of(self, names: Sequence[str]) -> str:
-        """The same if the output's coordinates, or the output, are leaves with these names."""
+        """The same if the output, or its coordinates, are leaves with these names."""
         return f"{self.describe()}, where the output is {shown_names(names)}"
 
     def event(self, side: int) -> str:
-        """If it is decided: what makes it name this input, in words; empty if nothing does."""
+        """For a decided one: what makes it name this input, in words; empty if nothing does."""
         return ""
 
     def weightiest(self, outputs: Sequence[Outputs]) -> list[str]:
-        """A description of what weighs most in its scores of these outputs (a batch per input); empty if one number."""
+        """What weighs most in its scores of these outputs (one batch per input); empty if the score is one number."""
         return []
 
     def to_data(self) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def how_often(what: str, first: float, second: float) -> str:
 def where_apart(name: str, first: Array, second: Array) -> str:
     """The values of a number for which the shares of the two inputs differ most, with both shares.
 
-    One input exceeds the other most between the smallest and the largest difference of their distribution functions
+    The shares differ most between the smallest and the largest difference of the two distribution functions
     (Kuiper 1960).
 
     >>> where_apart("x", np.array([1.0, 2.0, 3.0, 4.0]), np.array([3.0, 4.0, 5.0, 6.0]))

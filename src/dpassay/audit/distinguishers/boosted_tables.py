@@ -1,6 +1,6 @@
 """A boosted additive model: a table of scores over the bins of each feature, and of some pairs of features.
 
-Implemented here because it must be fast on a hundred runs, have fine bins in the tails, and be plain data in a file.
+Implemented here because it must be fast on a hundred runs, have fine bins in the tails, and be stored as plain data.
 """
 
 import math
@@ -205,7 +205,7 @@ class _Boosting:
         busy, noise = curvature > 0, self.noises.get(columns)
         if noise is None:
             noise = self.noises[columns] = _noise_share(cells, self.pairs, size)
-        beyond = float((slope[busy] ** 2 / curvature[busy] - noise[busy]).sum())  # chance alone gives 0 on average
+        beyond = float((slope[busy] ** 2 / curvature[busy] - noise[busy]).sum())  # 0 on average by chance alone
         doubt = 1.5 * math.sqrt(2 * float((noise[busy] ** 2).sum()))
         variance = max(beyond / curvature.sum(), 1e-6)  # of the cells' true values: if it is small, so are the steps
         return 0.7 * slope / (curvature + noise / variance), beyond, doubt
@@ -232,7 +232,7 @@ class _Boosting:
 
 
 def _partly_zero(rows: Array) -> bool:
-    """Whether there are both zeros and other numbers."""
+    """Whether there are both zeros and nonzero numbers."""
     known = rows[~np.isnan(rows)]
     return len(known) > 0 and 0.02 < float((known == 0).mean()) < 0.98
 
@@ -240,7 +240,7 @@ def _partly_zero(rows: Array) -> bool:
 def _noise_share(cells: NDArray[Any], pairs: int, size: int) -> Array:
     """The variance of each cell's slope, as a fraction of its variance if all runs are independent.
 
-    Two runs with the same random numbers, one of each input, cancel if they are in the same cell. What remains are the
+    Two runs with the same random numbers, one for each input, cancel if they are in the same cell. What remains are the
     runs whose counterpart is elsewhere. With `pairs` of 0, no runs are paired.
     """
     if not pairs:

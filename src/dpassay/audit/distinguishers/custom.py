@@ -28,7 +28,7 @@ class CustomDistinguisher(Distinguisher):
     def score(self, outputs: Outputs) -> Scores:
         """What the function returns, provided it returns the same for the last output on its own.
 
-        All outputs of a batch have one input: scores that depend on the others would be guesses from many runs.
+        All outputs of a batch have the same input, so scores that depend on the others would be guesses from many runs.
         """
         rows = outputs.rows()
         scores = self._call(rows)

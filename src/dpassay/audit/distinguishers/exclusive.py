@@ -1,7 +1,7 @@
-"""Events that only one input ever gave, however rare: a value, an interval, a word, a key, a kind of output.
+"""Events that occurred for one input only, however rare: a value, an interval, a word, a key, a kind of output.
 
-A rule on all outputs would bury them: what happens once in a thousand runs hardly moves any average. They are proposed
-by training runs, and whether they hold is seen in others.
+A rule for all outputs would miss them, because an event in one of a thousand runs hardly moves any average. They are
+proposed by training runs and tested on others.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from dpassay.audit.outputs.outputs import LONGEST, Array, Outputs, Ragged
 from dpassay.values import dataclass
 
 PARTS = 4  # of the runs, each of which tests what the others propose
-FEWEST = 1024  # outputs of both inputs from which events are proposed: others show what is not rare
+FEWEST = 1024  # outputs of both inputs from which events are proposed: with fewer, others find what is not rare
 BY_CHANCE = 0.2  # the largest share of the events that chance may be expected to propose
-MOST_TIMES = 256  # more often is not told apart: chance never does that
+MOST_TIMES = 256  # larger counts are treated alike: they never occur by chance
 COST = 4.0  # correct guesses that a wrong one outweighs
 MOST_CELLS = 1 << 18  # numbers that are sorted, if there are several coordinates
 MOST_COORDINATES = 64
-FAR = 700.0  # the exponential of more is infinite
+FAR = 700.0  # exponentials of larger numbers overflow
 MOST_EVENTS = 256  # of one coordinate, or words
 # Two numbers belong together if they are at most this far apart, in units of their spread. The finest is far coarser
-# than rounding errors: which of two neighbouring floats an output is must not matter.
+# than rounding errors: it must not matter which of two adjacent floats an output is.
 FINEST = 1e-9
-COARSER = 1.5  # how many times as much events of coarser intervals must be worth
+COARSER = 1.5  # by what factor events of coarser intervals must be better
 NARROWEST = FINEST / 4  # width of an interval in a file, in units of its numbers
 NEARNESS = (FINEST, 1e-3, 1e-2, 1e-1)
 
@@ -64,14 +64,14 @@ class Exclusive(Distinguisher):
 
     @classmethod
     def fit(cls, training: TrainingSet) -> Iterator[Self]:
-        """For two inputs, if there are such events beyond what chance proposes."""
+        """For two inputs, if there are more such events than chance would propose."""
         seen = cls._seen(training)
         if seen:
             yield from cls._proposed(seen, training)
 
     @classmethod
     def cross_fit(cls, training: TrainingSet) -> tuple[Self, list[Scores]] | None:
-        """One from all runs, and the scores that each quarter of them gets from one from the others."""
+        """One from all runs, and for each quarter of the runs the scores from one fitted to the others."""
         seen = cls._seen(training)
         whole = next(cls._proposed(seen, training), None) if seen else None
         if whole is None:
@@ -101,7 +101,7 @@ class Exclusive(Distinguisher):
             words = _exclusive([Counter(chain.from_iterable(one.words)) for one in seen], training.epsilon)
         often = [_times(one.paths) for one in seen]
         values = [Counter({path: times for path, times in some.items() if is_value(path)}) for some in often]
-        # All paths to one leaf occur together: counted separately, they would make chance look less likely than it is.
+        # All paths to one leaf occur together; counted separately, they would make chance seem less likely than it is.
         paths = _exclusive(values if values[0].keys() != values[1].keys() else often, training.epsilon)
         kinds = _exclusive([one.kinds() for one in seen], training.epsilon)
         if intervals or words or kinds or paths:
@@ -174,7 +174,7 @@ class Exclusive(Distinguisher):
 
 @dataclass(frozen=True)
 class _Seen:
-    """What is looked at in the outputs of one input: numbers, words, anomalies, paths to leaves."""
+    """What is examined in the outputs of one input: numbers, words, anomalies, paths to leaves."""
 
     rows: Array
     texts: list[str]
@@ -242,7 +242,7 @@ def _number_paths(outputs: Sequence[Outputs]) -> tuple[str, ...]:
 
 
 def _times(paths: Sequence[Iterable[str]]) -> Counter[str]:
-    """How many outputs have each path. Those of one form share one collection of paths."""
+    """How many outputs have each path. Outputs of one form share one collection of paths."""
     found: Counter[str] = Counter()
     shared = {id(some): some for some in paths}
     for place, times in Counter(map(id, paths)).items():
@@ -268,7 +268,7 @@ def _exclusive(counts: Sequence[Counter[str]], epsilon: float) -> tuple[tuple[st
 
 
 def _beyond_chance(first: NDArray[Any], second: NDArray[Any], epsilon: float) -> tuple[NDArray[np.int64], float]:
-    """Which events one input alone gave, from the number of times on from which chance proposes few such events;
+    """Which events occurred for one input only, often enough that chance rarely proposes such events,
     and what they are worth, in correct guesses.
 
     An event that one input makes e^ε times as likely as the other, which the claim allows, comes n times from one input
@@ -287,7 +287,7 @@ def _beyond_chance(first: NDArray[Any], second: NDArray[Any], epsilon: float) ->
     of_both = np.bincount(times, minlength=most + 1) - found
     by_chance = np.where(chance < 1, of_both * chance / np.maximum(1 - chance, 0.5), 0.0)
     few = _from_on(by_chance) + chance <= BY_CHANCE * _from_on(found)
-    # A wrong guess costs as much as some correct ones gain: what chance may add is worth less than nothing.
+    # A wrong guess costs as much as several correct ones gain, so events due to chance have a negative value.
     times_each = np.arange(most + 1)
     worth = _from_on(times_each * (found - COST * by_chance)) - COST * times_each * chance / 2
     worth[~few] = 0.0
@@ -297,7 +297,7 @@ def _beyond_chance(first: NDArray[Any], second: NDArray[Any], epsilon: float) ->
 
 
 def _from_on(counts: NDArray[Any]) -> NDArray[Any]:
-    """The sum of all later entries, for each."""
+    """For each entry, the sum from there on."""
     return np.asarray(counts[::-1].cumsum()[::-1])
 
 

@@ -78,7 +78,7 @@ class Frequencies(Distinguisher):
         return cls(ANOMALIES, names, _log_frequencies(table, training), training.inputs)
 
     def score(self, outputs: Outputs) -> Scores:
-        """Differences of log-frequencies; NaN for categories that were never seen."""
+        """Differences of log-frequencies; NaN for unseen categories."""
         if self.of == VALUES:
             where = _positions(outputs.keys(), np.array(self.names, dtype=np.uint64))
         else:
@@ -168,7 +168,7 @@ def hardly_repeat(outputs: Sequence[Outputs], shown: Callable[[Outputs], Outputs
 
 
 def in_words(name: str) -> str:
-    """What is anomalous, as a reader counts inputs."""
+    """What is anomalous, with inputs counted from one."""
     return name.replace(", copies input 0", " equal to the first input").replace(
         ", copies input 1", " equal to the second"
     )
@@ -191,7 +191,7 @@ def _log_frequencies(table: Array, training: TrainingSet) -> Array:
 
 
 def _shrunk(table: Array, scores: Array, shared: NDArray[Any]) -> Array:
-    """Scores of rare categories are mostly chance: shrink each by the chance part of its spread (empirical Bayes)."""
+    """Shrink each score by the chance part of its spread, because rare categories score mostly by chance."""
     chance = (1 / (table + 0.5)).sum(axis=0) - 2 * shared / (table + 0.5).prod(axis=0)
     weight = table.sum(axis=0)
     real = max(1e-4, float((weight * (scores**2 - chance)).sum() / weight.sum()))

@@ -28,7 +28,7 @@ from dpassay.values import dataclass
 
 WIDEST = 2048
 NEWTON, NEWTON_AGAIN = 5, 2  # steps on the first runs, and on all of them
-MARKED, SELDOM = 1 << 12, 0.02  # runs that show which coordinates may be 0, and in how many it is chance if they are
+MARKED, SELDOM = 1 << 12, 0.02  # runs that show which coordinates may be 0; the share of zeros attributed to chance
 FIRST_FITTED = 1 << 16  # runs of each input; also how many are processed at a time
 
 
@@ -36,7 +36,7 @@ FIRST_FITTED = 1 << 16  # runs of each input; also how many are processed at a t
 class LogisticRegression(Distinguisher):
     """Log-odds that are linear in the coordinates; with `missing`, NaN counts as 0 and has its own weight.
 
-    With `nonzero`, so does being any number other than 0: that may reveal more than which number it is.
+    With `nonzero`, so does any number other than 0, which may reveal more than the number itself.
     """
 
     weights: Array
@@ -154,7 +154,7 @@ def _zero_or_many(rows: Array) -> NDArray[np.bool_]:
 
 
 def _design(rows: Array, holes: NDArray[Any], marks: NDArray[Any]) -> Array:
-    """The coordinates, NaN as 0, which of some are NaN, and which are not 0. Rows with infinities are left out."""
+    """The coordinates with NaN as 0, then indicators of NaN and of nonzero numbers, without rows with infinities."""
     if len(holes) or len(marks):
         unknown = np.isnan(rows)
         known = np.where(unknown, 0.0, rows) if len(holes) else rows

@@ -14,7 +14,7 @@ FEW = 8  # words that are searched for before a text is split
 
 @dataclass(frozen=True)
 class SharedWords(Distinguisher):
-    """How many words an output shares with each input, ignoring words in all inputs. Nothing has to be learnt."""
+    """How many words an output shares with each input, ignoring words in all inputs. It needs no training."""
 
     words: tuple[tuple[str, ...], ...]  # of each input
 

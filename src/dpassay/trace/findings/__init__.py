@@ -1,1 +1,1 @@
-"""What is wrong at which line, and how a trace says it."""
+"""What is wrong, at which line, and how a trace reports it."""

@@ -1,4 +1,4 @@
-"""Lines of the traced code, to be shown with what is wrong there."""
+"""Lines of the traced code, shown next to a finding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reasons to doubt a loss that the noise of two runs shows, checked before it refutes a claim."""
+"""Reasons to doubt a loss computed from the noise of two runs, checked before it refutes a claim."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FACTORS = (0.1, -0.5, 2, -4, 1, 8)  # times the noise of a run
 def mixes_fresh_and_cached_noise(replays: Sequence[Replay]) -> bool:
     """Whether fresh noise is added to noise that all calls share, such as a projection that is drawn once.
 
-    What all calls share is a constant, and adds nothing to the variance.
+    Noise that all calls share is a constant and adds nothing to the variance.
     """
     first = replays[0]
     numbers = {draw.start: k for k, draw in enumerate(first.x.draws)}
@@ -34,16 +34,16 @@ def mixes_fresh_and_cached_noise(replays: Sequence[Replay]) -> bool:
 
 
 def keeps_answers(tracer: Tracer, pair: Sequence[Any]) -> bool:
-    """Whether each input drew noise on its first run, and less afterwards: its runs are then not independent.
+    """Whether each input drew noise in its first run and less afterwards, so that its runs are not independent.
 
-    Code that draws as often as its numbers ask for may happen to draw most at first; then later runs differ too.
+    If the number of draws is random, the first run may draw most by chance; then later runs differ too.
     """
     counts = [tracer.drawn.get(repr(x), (0, set())) for x in pair]
     return all(len(later) == 1 and max(later) < first for first, later in counts)
 
 
 def doubted(tracer: Tracer, pair: Sequence[Any], first: Replay) -> bool:
-    """Whether the noise is used differently than observed, in runs with other noise: a loss is then not exact."""
+    """Whether runs with other noise use it differently than observed, so that a loss is not exact."""
     shown = [*((use.x, use.y) for use in first.uses if use.released), *((one.x, one.y) for one in first.coarse)]
     numbers = [k for k, node in enumerate(first.x.nodes) if any(node is x for x, _ in shown)]
     hiding = [*(x for x, _ in shown), *(one.of_x for one in first.coarse)]
@@ -105,7 +105,7 @@ def _other(draw: DrawRecord, factor: float, rng: np.random.Generator) -> Array |
 
 
 def _others_are_idle(tracer: Tracer, pair: Sequence[Any], first: Replay, hiding: Sequence[Node]) -> bool:
-    """Whether the numbers of a draw that hide nothing, while others of it do, change nothing in the output."""
+    """Whether the numbers of a draw that hide nothing, unlike the rest of the draw, leave the output unchanged."""
     parts = [base[base >= 0] for node in hiding for base in bases(node)]
     used = distinct(np.concatenate(parts)) if parts else np.zeros(0)
     loose = {}
@@ -151,7 +151,7 @@ def untracked_draw(replays: Sequence[Replay]) -> DrawRecord | None:
 
 
 def unused(tracer: Tracer, pair: tuple[Any, Any], replays: Sequence[Replay]) -> bool:
-    """Whether the outputs are the same with other values of all such draws: an initialisation that is overwritten.
+    """Whether other values of all such draws leave the outputs unchanged, like an initialization that is overwritten.
 
     Both inputs must draw them from the same law.
     """
@@ -170,7 +170,7 @@ def unused(tracer: Tracer, pair: tuple[Any, Any], replays: Sequence[Replay]) -> 
 
 
 def _of_one_law(one: DrawRecord, other: DrawRecord) -> bool:
-    """Whether both are real numbers of one known law: equal values of these are not a coincidence."""
+    """Whether both are real numbers with the same known law, so that equal values are not a coincidence."""
     laws = law_of(one), law_of(other)
     if laws[0] is None or laws[1] is None or laws[0].kind != laws[1].kind or one.shape != other.shape:
         return False
@@ -188,9 +188,9 @@ def hidden(first: Replay) -> bool:
 
 
 def holds_far_out(tracer: Tracer, x: Any, y: Any, released: frozenset[int]) -> bool:
-    """Whether the outputs are also the same with much more noise: a test that rarely passes shows only then.
+    """Whether the outputs also agree with much more noise, which reveals a test that rarely passes.
 
-    Noise on one side cannot always make the sums the same, which its loss accounts for.
+    One-sided noise cannot always make the sums equal; its loss accounts for that.
     """
     try:
         replays = [replay(tracer, x, y, released, noise) for noise in far_out(tracer.run(x))]
@@ -205,7 +205,7 @@ def why_unknown(tracer: Tracer, pair: Sequence[Any], replays: Sequence[Replay], 
     """Why a part of the output may differ in all replays although nothing leaks: rule, place and description."""
     first = replays[0]
     if not first.x.draws:
-        said = "{where} changes from run to run, and no draw was seen: its randomness cannot be followed: audit it"
+        said = "{where} changes from run to run, but no draw was seen, so its randomness cannot be followed: audit it"
         return "opaque", None, said
     if (lost := untracked_draw(replays) or next(iter(_hiding_nothing(first)), None)) is not None:
         said = f"{lost.place} draws {lost.distribution} numbers that could not be followed to what they hide"
@@ -215,17 +215,17 @@ def why_unknown(tracer: Tracer, pair: Sequence[Any], replays: Sequence[Replay], 
         return (
             "unfollowed",
             None,
-            "{where} changes from run to run though the noise is the same: something else is in it",
+            "{where} changes from run to run although the noise is the same, so something else affects it",
         )
     short = next((use for one in replays for use in one.uses if not _reached(use)), None)
     if short is not None:
-        said = f"{short.x.place} adds noise that is in other sums too: the replay cannot make all of them equal"
+        said = f"{short.x.place} adds noise that is also in other sums, so the replay cannot make all of them equal"
         return "unfollowed", short.x.place, said
     return None
 
 
 def _hiding_nothing(first: Replay) -> list[DrawRecord]:
-    """Draws whose numbers are only in sums that do not differ, and are not output: they may be used elsewhere."""
+    """Draws whose numbers are only in sums that do not differ and are not output; they may be used elsewhere."""
     hiding = {
         draw.start
         for use in first.uses

@@ -1,4 +1,4 @@
-"""What a trace says: why a claim is refuted, at which line, and why another is left open and what to do next."""
+"""The explanation of a verdict: why a claim is refuted and at which line, or why it is open and what to do next."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MATCHED = "Their sums with noise were matched by size, because noise of one law 
 
 
 def explained(tracer: Any, judged: Any) -> tuple[Finding, ...]:
-    """The findings of a refuted claim: what the watching saw, if it explains the counts, and the counts themselves."""
+    """The findings of a refuted claim: what the watched runs showed, if it explains the counts, and the counts."""
     count, watched = judged.count, judged.watched
     counted = f"{count}: ε ≥ {count.epsilon:.3g} (error probability {count.alpha:.2g})"
     faithful = judged.trials is not None and judged.trials.faithful
@@ -33,7 +33,7 @@ def explained(tracer: Any, judged: Any) -> tuple[Finding, ...]:
 
 
 def _contradicted(judged: Any) -> bool:
-    """Whether a run was not one of those that were enumerated: then the loss of those is not that of the pair."""
+    """Whether a run was not among those enumerated, so that their loss is not that of the pair."""
     return judged.watched.chosen is not None and judged.trials is not None and bool(judged.trials.different)
 
 
@@ -46,7 +46,7 @@ def _leak(tracer: Any, judged: Any) -> Finding:
         place = tracer.first_draws[0].place if tracer.first_draws else None
         said = "two calls do not each have noise of their own"
         if place is not None:
-            said = f"{said}: a later one uses again what {place} drew, or adds no noise at all"
+            said = f"{said}: a later one reuses what {place} drew, or adds no noise at all"
         return Finding("noise-made-once", place, said)
     if fixed and count.hits[0] == count.runs[0]:
         line = CodeLine(fixed[0].file, fixed[0].line)
@@ -58,16 +58,16 @@ def _leak(tracer: Any, judged: Any) -> Finding:
     if always and count.path:
         holder = first_holder(tracer, judged.pair[count.first], count.value)
         where, place = (count.path, None) if holder is None else (f"{count.path} is {holder[0]} and", holder[1])
-        if count.value is None:  # whether it is there at all
+        if count.value is None:  # the event is that this part is present at all
             key = first_holder(tracer, judged.pair[count.first], _last_key(count.path))
             where, place = (count.path, None) if key is None else (f"{count.path}, which is {key[0]},", key[1])
-            return Finding("leak", place, f"{where} is there for one input only")
+            return Finding("leak", place, f"{where} is present for one input only")
         if isinstance(count.value, str) and drawn and any("text" in what for what, _ in watched.run.handled):
-            return Finding("leak", place, f"{where} is the same in every run of an input: it shows no noise")
+            return Finding("leak", place, f"{where} is the same in every run of an input, so it shows no noise")
         return Finding("leak" if drawn else "no-noise", place, f"{where} has no noise")
     seen = watched is not None and not watched.doubts and watched.chosen is None
     if seen and drawn and watched.around and judged.trials is not None and judged.trials.faithful:
-        return Finding("leak", None, "the input reaches the output around the noise")
+        return Finding("leak", None, "the input reaches the output without passing through the noise")
     return Finding("told-apart", None, "natural runs tell the inputs apart")
 
 
@@ -87,23 +87,23 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
         return f"No violation: {said} between these inputs.{order} {beyond_runs(pipeline)}"
     reasons = []
     if judged.kept:
-        said = "Not decided: an input that was asked about before gets the same answer again, so that its runs are not"
+        said = "Not decided: an input that was given before gets the same output again, so its runs are not"
         return f"{said} independent. {then}"
     if judged.at_import:
         said = (
             "Not decided: it draws no random numbers when it is called, only when its module is imported. All calls of"
         )
-        return f"{said} a process share that noise, and the difference of two outputs has none: draw it in each call."
+        return f"{said} a process share that noise, so the difference of two outputs has none: draw it in each call."
     if judged.remembers:
         said = _remembering(judged)
         reasons.append(f"{said}, which cannot be followed: audit it; here each run had a process of its own")
     elif judged.seeded:
         said = (
-            f"{judged.seeded} was made from a seed: if it is always the same number, every new process draws the same"
+            f"{judged.seeded} was made from a seed: if that seed is always the same, every new process draws the same"
         )
         reasons.append(f"{said} noise, and if it is one of few, it can be guessed")
     elif isinstance(judged.error, WatchedTooLong):
-        reasons.append("watching its runs takes longer than half of the time: give more")
+        reasons.append("watching its runs takes more than half of the time: allow more")
     elif isinstance(judged.error, CannotBeRead):
         reasons.append(str(judged.error))
     elif watched is not None:
@@ -114,13 +114,13 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
             size = "∞" if watched.lower.a == INFINITY.a else f"{down(watched.lower):.6g}"
             reasons += [one.message for one in watched.findings]
             reasons.append(
-                f"as watched the loss of this pair is {size}, which the natural runs neither confirm nor refute"
+                f"as watched, the loss of this pair is {size}, which the natural runs neither confirm nor refute"
             )
         elif not watched.draws:
-            reasons.append("the output changes from run to run, and no draw was seen")
+            reasons.append("the output changes from run to run, but no draw was seen")
         elif trials is not None and not trials.different and watched.upper.b < INFINITY.a:
             most = float(watched.upper.b)
-            too_much = f"the noise as watched may lose up to {most:.6g}, more than is claimed"
+            too_much = f"the loss of the noise as watched may be up to {most:.6g}, more than is claimed"
             reasons.append(too_much if most > guarantee.exact_epsilon.b else _too_few(trials, most))
         if place := _starting(watched):
             reasons.append(f"{place} starts another process, whose random numbers are not followed")
@@ -136,26 +136,26 @@ def _remembering(judged: Any) -> str:
     if judged.unsure:
         return "there was no time to see whether a call depends on earlier ones"
     if judged.keeps:
-        return "an input that was asked about before gets the same answer again"
-    said = "with the same random bits a later call gives something else"
+        return "an input that was given before gets the same output again"
+    said = "with the same random bits, a later call gives a different output"
     if place := _starting(judged.watched):
         return f"{place} starts another process, and {said}"
-    return f"{said} (earlier calls matter, or a clock, or randomness that is not seen, as of a database or a process)"
+    return f"{said} (due to earlier calls, a clock or unseen randomness, as of a database)"
 
 
 def _starting(watched: Any) -> str:
-    """Which line of the code starts another process; empty if none was seen to."""
+    """The line of the code that was seen to start another process; empty if there is none."""
     return str(next(iter(watched.run.processes), "")) if watched is not None else ""
 
 
 def _too_few(trials: ReplayTrials, epsilon: float) -> str:
-    """How many replays a bound takes, and how much more time."""
+    """How many replays a bound needs, and how much more time."""
     many = needed(epsilon, trials.alpha)
     if not trials.agreed:
-        return f"there was no time for a replay, and a bound of {epsilon:.3g} takes {many:,}: give more (--time)"
+        return f"there was no time for a replay; a bound of {epsilon:.3g} needs {many:,}: allow more time (--time)"
     times = math.ceil(2 * many / trials.agreed)
-    then = f"give about {times:,} times the time (--time)" if many < OUT_OF_REACH else "it is out of reach"
-    return f"{trials.agreed:,} replays agreed, and a bound of {epsilon:.3g} takes {many:,}: {then}"
+    then = f"allow about {times:,} times as much time (--time)" if many < OUT_OF_REACH else "that is out of reach"
+    return f"{trials.agreed:,} replays agreed, but a bound of {epsilon:.3g} needs {many:,}: {then}"
 
 
 def _lost(watched: Any) -> str:
@@ -163,14 +163,14 @@ def _lost(watched: Any) -> str:
     if watched is None or not watched.run.handled:
         return "the noise could not be followed to what it hides"
     what, place = watched.run.handled[0]
-    return f"a number with noise is {what} at {place}, and what follows from that could not be seen in full"
+    return f"a number with noise is {what} at {place}, and the effect of that could not be followed completely"
 
 
 def so_often(trials: ReplayTrials, epsilon: float, delta: float) -> str:
-    """The upper end for a pair, with the replays that it rests on."""
+    """The upper bound for a pair, with the replays that support it."""
     share, at = trials.exception(epsilon), f" at δ = {delta:.6g}" if delta else ""
     many = f"{trials.agreed:,} replays"
-    if trials.left_out:  # they took paths that were not known
+    if trials.left_out:  # their paths were not known
         many = f"{trials.agreed:,} of {trials.agreed + trials.left_out:,} replays"
     return (
         f"in {many} the outputs agreed to the last bit: ε is at most {epsilon:.6g}{at}, apart from "

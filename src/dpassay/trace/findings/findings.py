@@ -36,7 +36,7 @@ class Finding:
 
 
 def unaccounted(run: RecordedRun) -> tuple[Finding, ...]:
-    """Batches that are taken in another way than the accountant of the code assumes."""
+    """Batches that are not sampled as the accountant of the code assumes."""
     ordering = {at for at, _, _ in run.orders}
     laws = [law_of(draw) for k, draw in enumerate(run.draws) if k not in ordering]
     noise = all(law is not None and law.kind in ("gaussian", "laplace") for law in laws)
@@ -57,7 +57,9 @@ def stale(replays: Sequence[Replay], use: NoiseSite) -> Finding | None:
     if not older and use.draws and all(_repeated(replays, draw) for draw in use.draws):
         draw = use.draws[0]
         if not use.laws[0].scale.any():
-            return Finding("no-noise", draw.place, f"{draw.place} draws noise of scale 0: none (ε = ∞)", infinite=True)
+            return Finding(
+                "no-noise", draw.place, f"{draw.place} draws noise of scale 0, which is none (ε = ∞)", infinite=True
+            )
         said = f"{draw.place} draws the same noise in every call with the same input, as a fixed seed does"
         return Finding("fixed-seed", draw.place, f"{said}: each input has one output (ε = ∞)", infinite=True)
     return None
@@ -173,7 +175,7 @@ def wrong_formula(use: NoiseSite) -> Finding | None:
     atom = float(np.asarray(one.atom).flat[0])
     side, place = "above" if one.span[0] == 0 else "below", place_of_nan(made[0])
     said = (
-        f"{place} makes noise of uniform numbers by the formula {in_words(made[0])}, which gives "
+        f"{place} makes noise from uniform numbers by the formula {in_words(made[0])}, which gives "
         f"{'NaN' if math.isnan(atom) else f'{atom:.6g}'} for {float(law.share[bad][0]):.4%} of them, those {side} "
         f"{cut:.6g}, and numbers on one side of {float(one.location[0]):.6g} for the others"
     ).replace(".0000%", "%")
@@ -282,8 +284,8 @@ def beyond_runs(pipeline: str) -> str:
 
 def without_noise(outputs: Sequence[Any]) -> str:
     """The message about code that gives the same output for both inputs, without noise."""
-    what = "the same came out, without noise." if outputs else "nothing came out: does the code return its result?"
-    return f"No violation in these runs: of both inputs {what}"
+    what = "gave the same output, without noise." if outputs else "gave no output: does the code return its result?"
+    return f"No violation in these runs: both inputs {what}"
 
 
 def formula_of(run: RecordedRun, lost: DrawRecord) -> str:

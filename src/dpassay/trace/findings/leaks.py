@@ -1,4 +1,4 @@
-"""Where a number or a text of the output came from: the variable that held it first, and its line."""
+"""Where a number or a text in the output came from: the first variable that held it, and its line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_LINES = 20_000
 
 
 def first_holder(tracer: Tracer, x: Any, value: Any) -> tuple[str, CodeLine] | None:
-    """Run x once more and watch its variables: which one holds this value of the output first, and at which line.
+    """Run x once more and watch which variable first holds this value of the output, and at which line.
 
     None if no variable does, or if the code is too long to be watched line by line.
     """

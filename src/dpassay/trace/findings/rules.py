@@ -15,13 +15,13 @@ RULES: dict[str, str] = {
     "leak": "the input reaches the output without passing through the noise",
     "no-noise": "the output is the same in every run, and no noise was drawn",
     "raises": "an exception, or its message, tells the inputs apart",
-    "told-apart": "natural runs tell the two inputs apart more often than the claim allows, however that comes about",
+    "told-apart": "natural runs tell the two inputs apart more often than the claim allows, whatever the cause",
     "scale-depends-on-input": "the two inputs get noise of different scales",
     "draws-differ": "the two inputs draw different noise, so the runs cannot be compared",
     "unfollowed": "drawn numbers could not be followed to what they hide: a formula whose distribution is not known, "
     "or code that cannot be seen",
-    "sampling-not-accounted": "batches are taken in another way (shuffled, with replacement, in order) than the "
-    "privacy accountant of the code assumes, whose ε is then not about them",
+    "sampling-not-accounted": "batches are shuffled, drawn with replacement or taken in order, contrary to what "
+    "the privacy accountant of the code assumes, so its ε does not apply to them",
     "opaque": "random numbers come from a source that cannot be followed",
 }
 # For hostile inputs: warnings, unless the claim covers the pair.
@@ -31,7 +31,7 @@ HOSTILE_RULES: dict[str, str] = {
     "unbounded-input": "nothing bounds what the noise is added to: a huge number reaches it",
     "same-every-run": "an input gives the same output in every run, while others do not",
     "size-shows": "the size of the output reveals how many rows the input has",
-    "some-refused": "some inputs of one kind are refused and others are not: a failure reveals which it was",
+    "some-refused": "some inputs of one kind are refused and others are not, so a failure reveals which it was",
 }
 
 

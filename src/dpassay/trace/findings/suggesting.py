@@ -1,6 +1,6 @@
-"""What the watching of a few runs of two inputs suggests: the loss of the noise as coded, and what is wrong.
+"""What a few watched runs of two inputs suggest: the loss of the noise as coded, and what is wrong.
 
-It decides nothing: trials and counted natural runs do.
+It decides nothing; only trials and counted natural runs do.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
 
 REPLAYS = 3
-TIE, TIE_OF_FLOATS = number("1e-6"), number("1e-5")  # relative: a loss that exceeds the claim by less is rounding
+TIE, TIE_OF_FLOATS = number("1e-6"), number("1e-5")  # relative: a smaller excess over the claim is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +60,8 @@ class Suggested:
     around: bool  # whether the outputs differ even if all sums with noise are the same
     pipeline: str = ""
     chosen: Any = None  # if the code draws one of several things
-    matching: Matching | None = None  # if the sums of one input are those of the other in another order
-    paths: Paths | Pieces | None = None  # if the noise of each path is shifted in its own way, or has a piece on each
+    matching: Matching | None = None  # if both inputs have the same sums in a different order
+    paths: Paths | Pieces | None = None  # if each path has its own shift of the noise, or its own piece of the density
 
     @property
     def sums(self) -> tuple[int, ...]:
@@ -134,9 +134,9 @@ def suggested(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> Suggested:
 
 
 def _matched(tracer: Tracer, judged: Suggested, first: Replay, guarantee: Any) -> Suggested:
-    """The same with sums in another order, if their loss is within the claim then and the outputs of a few runs agree.
+    """The same with sums in another order, if their loss is then within the claim and the outputs of a few runs agree.
 
-    Then what is released does not show which sum it is, as it was thought to.
+    Then the released numbers do not reveal which sum is which.
     """
     for matching in matchings(judged.uses, (first.x, first.y)):
         loss = matching.loss
@@ -148,7 +148,7 @@ def _matched(tracer: Tracer, judged: Suggested, first: Replay, guarantee: Any) -
 
 
 def _on_each_path(tracer: Tracer, judged: Suggested, guarantee: Any) -> Suggested:
-    """The same with the noise of each path shifted in its own way, if that costs no more than is claimed."""
+    """The same with a separate shift of the noise on each path, if that costs no more than is claimed."""
     try:
         paths = learned(tracer, judged.pair, float(limit_of(guarantee, judged.draws).b))
         if paths is None or not all(holds_on(tracer, judged.pair, at, far_out(judged.run), paths) for at in (0, 1)):
@@ -160,7 +160,7 @@ def _on_each_path(tracer: Tracer, judged: Suggested, guarantee: Any) -> Suggeste
 
 
 def _in_pieces(tracer: Tracer, judged: Suggested, guarantee: Any) -> Suggested:
-    """The same with noise that has a piece on each path, if that loses no more than is claimed."""
+    """The same with a separate piece of the noise density on each path, if the loss is within the claim."""
     try:
         pieces = learned_pieces(tracer, judged.pair)
     except MechanismError:
@@ -188,7 +188,7 @@ def _agree(tracer: Tracer, pair: tuple[Any, Any], matching: Matching) -> bool:
 def _why_open(
     tracer: Tracer, pair: tuple[Any, Any], replays: Sequence[Replay], around: list[int], unseen: bool
 ) -> list[Finding]:
-    """Why a part of the output that differs need not be a leak."""
+    """Why a differing part of the output is not necessarily a leak."""
     if not around or unseen or not all(one.comparable for one in replays):
         return []
     if (why := why_unknown(tracer, pair, replays, around[0])) is None:
@@ -235,10 +235,10 @@ def _unseen(replays: Sequence[Replay]) -> list[Finding]:
     ]
     other = [one for one in replays if not one.comparable]
     if any(_draws(one.x) != _draws(one.y) for one in other):
-        said = "the two inputs do not draw the same noise in the same order: their draws cannot be compared"
+        said = "the two inputs do not draw the same noise in the same order, so their draws cannot be compared"
         found.append(Finding("draws-differ", None, said))
     elif other:
-        said = "what the code does with its noise depends on the noise or on the input: their runs cannot be compared"
+        said = "what the code does with its noise depends on the noise or on the input, so the runs cannot be compared"
         found.append(Finding("unfollowed", None, said))
     return found
 

@@ -1,7 +1,7 @@
 """Code that draws one of several things, once or more often: the exact loss between two inputs' outputs.
 
-The possible draws are enumerated, the likeliest first, to see which output each gives; draws with the same output are
-one event. Draws for which there are too few runs may give any output, which counts against the loss.
+The possible draws are enumerated, most likely first, to see which output each gives. Draws with the same output are
+one event. Draws that were not run may give any output; the loss allows for the worst case.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dpassay.values import dataclass
 
 MOST_RUNS = 110  # of a trace: some are left to reproduce the finding, and for hostile inputs
 MOST_IF_QUICK, SECONDS = 400, 0.8  # runs of each input, if they are quick; the time for them
-FEW = 2  # numbers: what more of them decide is looked at one by one first
+FEW = 2  # numbers: if there are more, each is examined on its own first
 AGAIN, AGAIN_IF_REFUTED = 5, 30  # runs of each input with natural draws, to confirm it
 
 
@@ -43,7 +43,7 @@ class Chosen:
     loss: PrivacyLoss | None
     findings: tuple[Finding, ...]
     pipeline: str
-    event: frozenset[str] | None = None  # the outputs, as `described`, that show most at the claim
+    event: frozenset[str] | None = None  # the outputs, as `described`, that show the most at the claimed (ε, δ)
     more_often: int = 0  # which of the two inputs has the event more often
     outcomes: tuple[Outcomes, Outcomes] | tuple[Coordinates, Coordinates] | None = None
 
@@ -73,7 +73,7 @@ def judged_choices(
 
 
 def _affordable(tracer: Tracer, x: Any) -> int:
-    """How many runs of each input are a matter of a second."""
+    """How many runs of each input take about a second."""
     begun = time.process_time()
     tracer.run(x)
     return int(min(MOST_IF_QUICK, SECONDS / max(time.process_time() - begun, 1e-6)))
@@ -82,7 +82,7 @@ def _affordable(tracer: Tracer, x: Any) -> int:
 def _one_by_one(
     tracer: Tracer, pair: tuple[Any, Any], runs: tuple[RecordedRun, RecordedRun], guarantee: Any, most: int
 ) -> Chosen | None:
-    """The loss if each drawn number decides a part of the output of its own: that of the parts together."""
+    """The loss if each drawn number decides its own part of the output: that of all parts together."""
     found = _as_predicted(tracer, pair, coordinates_of, most) or _as_predicted(tracer, pair, jointly_of, most)
     if found is None or found[0].separator != found[1].separator or any(keeps_answers(tracer, [x]) for x in pair):
         return None
@@ -109,7 +109,7 @@ def _one_by_one(
 def _as_predicted(
     tracer: Tracer, pair: tuple[Any, Any], look: Callable[[Tracer, Any, int], Coordinates | None], most: int
 ) -> tuple[Coordinates, Coordinates] | None:
-    """What is seen to be decided, for both inputs; None if a few runs with fresh draws give something else."""
+    """What the draws decide, for both inputs; None if a few runs with fresh draws contradict it."""
     found = []
     for x in pair:
         one = look(tracer, x, most)
@@ -120,9 +120,9 @@ def _as_predicted(
 
 
 def telling_event(p: Array, q: Array, guarantee: Any) -> tuple[Array, int]:
-    """Which outcomes show most at the claimed (ε, δ), and which input has them more often.
+    """Which outcomes show the most at the claimed (ε, δ), and which input has them more often.
 
-    Those with p > e^ε·q, the more so the better: at a smaller ε if the claim holds.
+    These are the outcomes with p > e^ε·q; if the claim holds, a smaller ε is used.
     """
     claimed = min(float(guarantee.exact_epsilon.b), 700.0)
     best: tuple[float, Array, int] = (-math.inf, p > q, 0)
@@ -177,7 +177,7 @@ def _shares(chances: Iterable[float]) -> tuple[Number, ...]:
 
 
 def _shown_partly(p: Array, q: Array, rest: float, delta: Number) -> Number:
-    """What the observed outcomes show if all others of the second input coincide with one of them."""
+    """What the observed outcomes show even if all other outcomes of the second input coincide with one of them."""
     best = ZERO
     with np.errstate(divide="ignore", invalid="ignore"):
         order = np.argsort(-np.nan_to_num(p / q, nan=0.0, posinf=np.inf), kind="stable")
@@ -234,7 +234,7 @@ def _as_coded(runs: tuple[RecordedRun, RecordedRun]) -> str:
         with np.errstate(divide="ignore", invalid="ignore"):
             most = np.nanmax(np.abs(np.log(p) - np.log(q))) if p.shape == q.shape else np.inf
         many = "" if pair[0].values.size == 1 else f"{pair[0].values.size:,} times "
-        if most == 0:  # what is drawn does not depend on the input, what becomes of it does
+        if most == 0:  # the draw does not depend on the input, but its effect does
             parts.append(f"{many}one of {p.shape[1]:,}, which decides what comes out")
             continue
         size = f"a factor of at most e^{most:.6g}" if np.isfinite(most) else "a factor of ∞"

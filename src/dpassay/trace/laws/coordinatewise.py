@@ -1,6 +1,6 @@
 """Code that decides each part of its output by a drawn number of its own: bits that are flipped, words replaced.
 
-All draws together may have far too many outcomes to be enumerated; those of each number have few. What each number
+All draws together may have far too many outcomes to enumerate, but each number has few. What each number
 decides is seen by changing it alone; trials with fresh noise show whether that is all (docs/proofs/coupling.md).
 """
 
@@ -119,7 +119,7 @@ class Coordinates:
     separator: str  # of the pieces of a text: a space, or nothing if they are characters
 
     def difference(self, run: RecordedRun) -> str:
-        """What of a run is not as predicted from what it drew; nothing if all is."""
+        """What in a run differs from the prediction based on its draws; empty if nothing does."""
         steps, at = steps_of(run) or [], 0
         expected = list(self.base)
         for known in self.decided:
@@ -150,7 +150,7 @@ class Coordinates:
 
 
 def coordinates_of(tracer: Tracer, x: Any, most: int) -> Coordinates | None:
-    """Change each number that is drawn for x alone; None if that takes too many runs, or two decide the same part.
+    """Change the numbers drawn for x one at a time; None if that takes too many runs, or two decide the same part.
 
     A text is taken apart into its words; if that fails, into its characters.
     """
@@ -188,7 +188,7 @@ class _Looking:
         self.compared = {at: set(step.cuts) for at, step in enumerate(self.steps)}  # with what, in all runs
 
     def block(self, at: int, more: int) -> Decided | None:
-        """What the number `at` decides, if in the first run `more` others are drawn because of it; None if not so."""
+        """What the number `at` decides if it causes `more` others to be drawn in the first run; None if it does not."""
         if more and (not self.apart or at + more >= len(self.steps)):
             return None
         cuts: tuple[float, ...] = ()
@@ -282,7 +282,7 @@ class _Seen:
 
 
 def laws_that_differ(first: Coordinates, second: Coordinates) -> list[tuple[Law, Law]] | None:
-    """The independent parts of the outputs of two inputs, as far as their laws differ; None if they are not alike."""
+    """The independent parts of two inputs' outputs whose laws differ; None if the parts do not correspond."""
     if first.paths != second.paths:
         return None
     groups = joined([one.where for side in (first, second) for one in side.decided if one.where])

@@ -1,6 +1,6 @@
 """Laws of drawn numbers, and of formulas of one uniform number.
 
-A formula is recognised if it is an inverse distribution function, compared at points of (0, 1) up to rounding.
+A formula is recognized if its values at points of (0, 1) agree with an inverse distribution function up to rounding.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _put_base(found: list[Array], base: Array) -> None:
 
 
 def evaluated(part: Any, numbers: Callable[[DrawRecord], Array], instead: dict[int, Array] | None = None) -> Array:
-    """A node, or a plain number, with several other values for each drawn number: the first axis of the result.
+    """A node, or a plain number, evaluated at several values of each drawn number, which form the first axis.
 
     `instead` gives some nodes their values.
     """
@@ -222,7 +222,7 @@ def sources_of(draw: DrawRecord) -> tuple[DrawRecord, ...]:
 
 
 def uniform_law(draw: DrawRecord) -> Law | None:
-    """The law of a formula of one uniform number; None if it is not recognised."""
+    """The law of a formula of one uniform number; None if it is not recognized."""
     values = at_uniform(draw, GRID)
     if values is None or not draw.values.size:
         return None
@@ -270,7 +270,7 @@ def recognised(t: Array, got: Array, share: float, span: tuple[float, float]) ->
 
 
 def _tidy(values: Array) -> Array:
-    """Rounded to twelve digits, which are certain."""
+    """Rounded to twelve digits, all of which are reliable."""
     return np.array([float(f"{value:.12g}") for value in values.tolist()])
 
 

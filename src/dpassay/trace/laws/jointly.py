@@ -1,8 +1,8 @@
 """Numbers that decide parts of the output together: whether each word is kept, and what else is put in its place.
 
-Each run must draw the same numbers. What a number decides is seen by changing it alone, in a natural run and in runs in
-which all numbers are elsewhere, since a number may matter only for some values of another. Numbers that decide the same
-parts are taken together, and all that they can be is gone through; trials show whether that is all.
+Each run must draw the same numbers. What a number decides is found by changing it alone, in a natural run and in runs
+where all numbers are different, since a number may matter only for some values of another. Numbers that decide the same
+parts are treated jointly, and all their values are enumerated; trials check whether anything else matters.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from dpassay.trace.laws.coordinatewise import (
 from dpassay.trace.laws.outcomes import LEAST, ChoiceStep, Part, steps_of, within
 from dpassay.trace.watch.tracer import Tracer
 
-MOST_ROWS = 256  # runs to go through all that some numbers can be together
+MOST_ROWS = 256  # runs to enumerate all joint values of some numbers
 ELSEWHERE, OTHERS, TIMES = 3, 2, 3  # runs with all numbers elsewhere; other parts of a number; until all cuts are known
 
 
 def jointly_of(tracer: Tracer, x: Any, most: int) -> Coordinates | None:
-    """What the numbers that are drawn for x decide together; None if that cannot be seen in so many runs."""
+    """What the numbers drawn for x decide together; None if that cannot be determined in `most` runs."""
     looking = _Looking(tracer, x, most)
     try:
         for _ in range(TIMES):
@@ -42,7 +42,7 @@ def jointly_of(tracer: Tracer, x: Any, most: int) -> Coordinates | None:
             found = looking.learned()
             if found is None or known == [len(cuts) for cuts in looking.cuts]:
                 return found
-    except (MechanismError, ValueError, TypeError, IndexError):  # other numbers than the code expects
+    except (MechanismError, ValueError, TypeError, IndexError):  # the code cannot handle these numbers
         pass
     return None
 
@@ -90,7 +90,7 @@ class _Looking:
     def rows(
         self, parts: Sequence[tuple[Part, ...]], members: Sequence[tuple[frozenset[int], tuple[int, ...]]]
     ) -> list[dict[tuple[int, ...], dict[int, Piece]]]:
-        """For each group, the pieces that it decides for all that its numbers can be; all groups in the same runs."""
+        """For each group, the pieces that it decides for all values of its numbers; all groups in the same runs."""
         sizes = [math.prod(len(parts[k]) for k in at) for _, at in members]
         if max(sizes) > MOST_ROWS:
             raise _NotSo

@@ -1,4 +1,4 @@
-"""The exact loss between the numbers of two runs: of all of them together, or of the events that show most."""
+"""The exact loss between the numbers of two runs: of all numbers together, or of the most informative events."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Coordinate:
 
 
 def _of_pure(epsilon: Number) -> LossComponent | None:
-    """The loss of a bit that loses ε in both directions, which dominates every pair that loses no more."""
+    """The loss of a bit that is exactly ε-DP in both directions, which dominates every ε-DP pair."""
     if epsilon.b >= INFINITY.a:
         return None
     often = 1 / (1 + exp(-epsilon))
@@ -242,7 +242,7 @@ def shown_by(p: Number, q: Number, delta: Number) -> Number:
 def of_different_scales(found: Sequence[Coordinate], delta: Number) -> Number:
     """A lower bound on ε if a coordinate gets noise of different scales for x and y.
 
-    The tails of the larger scale are infinitely more likely far out; for δ > 0 an event far out shows a part of it.
+    Far in the tails, outputs become arbitrarily more likely under the larger scale; for δ > 0 a tail event shows part.
     """
     best = ZERO
     for one in found:
@@ -265,7 +265,7 @@ def of_different_scales(found: Sequence[Coordinate], delta: Number) -> Number:
 
 
 def _guess(one: Coordinate, middle: float, away: float, delta: float) -> float:
-    """Approximately what an event far out shows."""
+    """Approximately the ε that a tail event shows."""
     p, q = (
         sum(_rough_tail(one.kind, (away + side * (middle - c)) / abs(s)) for side in (1, -1))
         for c, s in zip(one.centres, one.scales, strict=True)
@@ -282,7 +282,7 @@ def _rough_tail(kind: str, z: float) -> float:
 def behind(coarse: MonotoneImage, delta: Number) -> Number:
     """A lower bound on ε from numbers that are rounded, clamped or compared before they are output.
 
-    Each is a monotone function of a number with noise, so "at least as large as observed far out" is an event about
+    Each is a monotone function of a number with noise, so "at least as large as observed in the tail" is an event about
     this number: at δ = 0 the losses of the coordinates are added up, otherwise the best one is used.
     """
     found = coordinates([NoiseSite(coarse.of_x, coarse.of_y, released=False)])
@@ -299,7 +299,7 @@ def behind(coarse: MonotoneImage, delta: Number) -> Number:
     values = _after(coarse, far)
     if values is None:
         return ZERO
-    low, high = start, far  # from some point between the two on, the output is the one far out
+    low, high = start, far  # beyond some point between the two, the output is that of the tail
     for _ in range(60):
         middle = (low + high) / 2
         got = _after(coarse, middle)

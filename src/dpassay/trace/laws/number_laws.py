@@ -1,7 +1,7 @@
 """The law of each number that is followed: the kind of its noise, its centre, and its scale.
 
-Two numbers give a known law as a difference of exponential or geometric numbers, as a random sign times an exponential
-number, as a sum of Gaussian ones, and by the Box-Muller formula. Anything other than these and inverse distribution
+Two numbers have a known law as a difference of exponential or geometric numbers, as a random sign times an exponential
+number, as a sum of Gaussian ones, or in the Box-Muller formula. Anything other than these and inverse distribution
 functions of one uniform number is unknown.
 """
 
@@ -20,7 +20,7 @@ from dpassay.values import dataclass
 
 NOISE_KINDS = ("laplace", "gaussian", "exponential", "discrete laplace", "logistic", "cauchy", "gumbel")
 
-# The names that numpy and Python give to the arguments of what draws, in their order, and what they are by default.
+# The names that numpy and Python give to the arguments of functions that draw, in order, and their defaults.
 PARAMETERS = {
     "laplace": ("loc", "scale"),
     "normal": ("loc", "scale"),

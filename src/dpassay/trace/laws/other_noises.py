@@ -1,4 +1,4 @@
-"""The exact pure loss between two shifts of noises that are neither Laplace nor Gaussian, where it has a closed form.
+"""The exact pure loss between two shifts of noise that is neither Laplace nor Gaussian, if it has a closed form.
 
 For d = |shift| / scale:
 

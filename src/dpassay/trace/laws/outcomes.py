@@ -26,12 +26,12 @@ LONGEST, MOST_WHOLE, MOST_TRIES = (
     10_000,
     64,
 )  # numbers drawn in a run; integers of which one is drawn; of a binomial
-INSIDE = 0.483712  # where in a part a number is put: half way there is often another cut
-LEAST = 1e-11  # what is nearer to an end is rounding
+INSIDE = 0.483712  # where in a part a number is placed: there is often another cut halfway
+LEAST = 1e-11  # anything closer to an end is rounding
 PROBED = 16  # paths of which both ends are tried; after that, every fourth
-SHORTEST = 1e-4  # parts of a uniform number: for shorter ones rounding would matter
+SHORTEST = 1e-4  # part of a uniform number: in shorter ones rounding would matter
 WHOLE = (0.0, 1.0)
-SOME, TOO_LITTLE = 12, 0.05  # paths, and the total probability that they must have for continuing to be worthwhile
+SOME, TOO_LITTLE = 12, 0.05  # paths, and the total probability they must reach to make continuing worthwhile
 NATURAL, BY_CHANCE = 12, 1e-3  # runs to see whether a number is drawn afresh; the chance that all agree
 
 Part = int | tuple[float, float]  # the index of a thing, or an interval of a uniform number
@@ -55,7 +55,7 @@ class ChoiceStep:
         return part[1] - part[0]
 
     def within(self, part: Part | None) -> Part | None:
-        """The part that is treated equally, within what was requested; None if it is not what was requested."""
+        """The part with the same outcome, within what was requested; None if it is not what was requested."""
         if self.weights is not None:
             return int(self.value) if part is None or part == int(self.value) else None
         low, high = part if isinstance(part, tuple) else WHOLE
@@ -80,7 +80,7 @@ class ChoiceStep:
 
 @dataclass
 class Outcomes:
-    """The outputs of an input with their probabilities, as far as enumerated; `rest` may be anything."""
+    """The outputs of an input with their probabilities, as far as enumerated; `rest` is the unknown remainder."""
 
     chances: dict[str, float] = field(default_factory=dict)
     rest: float = 0.0
@@ -175,7 +175,7 @@ def weights_of(draw: DrawRecord) -> Array:
 
 
 def gone_through(tracer: Tracer, x: Any, most: int) -> Outcomes | None:
-    """Enumerate what can be drawn for x, the likeliest first; None if equal draws do not always give equal outputs."""
+    """Enumerate the draws for x, most likely first; None if equal draws do not always give equal outputs."""
     found, count, first = Outcomes(), 0, dict[int, Array]()
     waiting: list[tuple[float, int, tuple[Part, ...], dict[int, Array]]] = [(-1.0, 0, (), {})]
     while waiting and most > 3:
@@ -212,7 +212,7 @@ def gone_through(tracer: Tracer, x: Any, most: int) -> Outcomes | None:
         found.drawn[own], found.likely[own] = text, before
         first = first or values
         if len(found.drawn) == SOME and sum(found.chances.values()) < TOO_LITTLE:
-            break  # all available runs would not get far
+            break  # even all available runs would not cover enough
     found.rest += sum(-entry[0] for entry in waiting)
     if not math.isclose(sum(found.chances.values()) + found.rest, 1.0, rel_tol=1e-9):
         return None
@@ -241,7 +241,7 @@ def drawn_anew(tracer: Tracer, x: Any) -> bool:
 def comes_again(tracer: Tracer, pair: tuple[Any, Any], found: tuple[Outcomes, Outcomes], times: int) -> bool:
     """Whether runs with natural draws, of both inputs alternately, give the outputs found, with these probabilities.
 
-    They do not if something else also decides: internal state, the time, or numbers that were not seen.
+    They do not if something else also matters: internal state, the time, or unseen random numbers.
     """
     for k in range(times):
         for at in (0, 1) if k % 2 else (1, 0):
@@ -273,7 +273,7 @@ def _chance(steps: Sequence[ChoiceStep], parts: Sequence[Part]) -> float:
 
 
 def _with(run: RecordedRun, values: dict[int, Array], step: ChoiceStep, part: Part, begun: int) -> dict[int, Array]:
-    """What to draw so that one step is another part: everything before it unchanged, and as requested after it."""
+    """Draws that move one step to another part, with everything before it unchanged and later steps as requested."""
     own = np.array(values[step.draw])
     own.flat[step.at] = within(run, step, part)
     order = [k for k, _ in run.decisions()]
@@ -282,7 +282,7 @@ def _with(run: RecordedRun, values: dict[int, Array], step: ChoiceStep, part: Pa
 
 
 def changed(run: RecordedRun, step: ChoiceStep, part: Part) -> dict[int, Array]:
-    """What to draw so that one step is another part, and everything else unchanged."""
+    """Draws that move one step to another part and leave everything else unchanged."""
     values = {k: np.array(draw.values) for k, draw in run.decisions()}
     values[step.draw].flat[step.at] = within(run, step, part)
     return values

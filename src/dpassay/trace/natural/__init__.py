@@ -1,1 +1,1 @@
-"""Runs of the code as it is, in processes of their own, and what is counted in them."""
+"""Runs of the unwatched code in separate processes, and the events counted in them."""

@@ -1,4 +1,4 @@
-"""Random bits that are known: every source of randomness of a process begins where a key says.
+"""Known random bits: a key determines where every source of randomness of a process starts.
 
 Two runs with the same key get the same bits, whether they are watched or not. The state of all generators is restored
 afterwards. Needs only numpy.
@@ -23,7 +23,7 @@ import numpy as np
 
 MOST_SEARCHED, DEEPEST = 5_000, 6
 _EMPTY = CellType()
-_GENERATOR = np.random.Generator  # which is another one while a run is watched
+_GENERATOR = np.random.Generator  # replaced by another class while a run is watched
 _LIBRARIES = ("builtins", "numpy", "random")
 _BIT_GENERATOR: Any = import_module("numpy.random.bit_generator")
 
@@ -51,7 +51,7 @@ def generators_of(subject: Any) -> list[Any]:
 
 
 def is_torch_generator(thing: Any) -> bool:
-    """Whether something is a generator of torch, which is not imported for that."""
+    """Whether something is a torch generator; torch is not imported to find out."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(thing, torch.Generator)
 
@@ -104,7 +104,7 @@ def import_ahead(subject: Any) -> None:
     """
     for name in sorted(_imported_inside(subject)):
         if name not in sys.modules and _is_library(name):
-            with suppress(Exception):  # whatever it raises, the code meets it too
+            with suppress(Exception):  # the code will meet the same exception
                 import_module(name)
 
 
@@ -173,7 +173,7 @@ def shared_states_kept() -> Iterator[None]:
 def known_bits(key: Sequence[int], held: Sequence[Any] = (), keep: bool = True) -> Iterator[None]:
     """Start all sources of randomness from a key: the shared generators, those that are held, and the system's.
 
-    Their states are put back afterwards; without `keep` those of the shared ones are not, which takes long.
+    Their states are restored afterwards; without `keep`, the shared ones are not, because restoring them is slow.
 
     >>> with known_bits([1]):
     ...     first = random.random(), np.random.random(), np.random.default_rng().random(), os.urandom(2)

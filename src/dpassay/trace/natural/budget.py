@@ -1,11 +1,11 @@
-"""How long a trace may take: seconds of work, of this process and of those it made, within a limit on the clock."""
+"""How long a trace may take: CPU seconds of this process and those it started, within a wall-clock limit."""
 
 from __future__ import annotations
 
 import time
 
 WAITING = 16.0  # times the seconds of work, if the code sleeps or the machine is busy
-COPYING = 3.0  # the same if each run has a copy of the process of its own, which takes most of the time
+COPYING = 3.0  # the same if each run has its own copy of the process, since copying takes most of the time
 
 
 class TimeBudget:
@@ -43,9 +43,9 @@ _not_here = [0.0]
 
 
 def charge(*, elsewhere: float = 0.0, copying: float = 0.0) -> None:
-    """Count seconds of work in other processes, and leave out those that it took to copy this one.
+    """Count seconds of work in other processes, but not those spent on copying this one.
 
-    Copying takes longer the larger the process is, whatever the code does.
+    Copying time depends on the size of the process, whatever the code does.
     """
     _not_here[0] += elsewhere - copying
 

@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 
 class Outputs(Sequence[WholeReading]):
-    """The outputs of runs, in their order. Each column of numbers is read off them once.
+    """The outputs of runs, in order. Each column of numbers is extracted once.
 
     >>> from dpassay.trace.natural.whole import read
     >>> Outputs([read([1.0, 2.0]), read("none")]).numbers(1, "output[0]")
@@ -36,7 +36,7 @@ class Outputs(Sequence[WholeReading]):
         return iter(self.readings)
 
     def numbers(self, at: int, path: str) -> Array:
-        """The part `at`, if that is the path and it is a number; NaN where not."""
+        """The part `at` if it has this path and is a number; otherwise NaN."""
 
         def number(one: WholeReading) -> float:
             value = part(one, at, path)
@@ -45,7 +45,7 @@ class Outputs(Sequence[WholeReading]):
         return self._column((at, path), number)
 
     def written(self, at: int, path: str, k: int, many: int) -> Array:
-        """Number `k` of the numbers that are written in a text; NaN where the text does not have this many."""
+        """The k-th of the numbers written in a text; NaN where the text does not have `many` numbers."""
 
         def number(one: WholeReading) -> float:
             found = numbers_in(part(one, at, path))
@@ -70,7 +70,7 @@ def part(one: WholeReading, at: int, path: str) -> Any:
 
 @dataclass(frozen=True)
 class OutputColumn:
-    """A number that every output has: its name, and how it is read off all of them."""
+    """A number that every output has: its name, and how to extract it from all of them."""
 
     said: str
     of: Callable[[Outputs], Array]

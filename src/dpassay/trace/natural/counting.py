@@ -23,20 +23,20 @@ PILOT, FEW, MOST_COUNTED = 200, 12, 200_000
 AGAIN = 5  # times as many runs to choose an event on in the next look
 LOOKS = 3  # times an event is chosen and counted; each look has its part of α
 MOST_KEPT = 20_000  # outputs of each input, to choose an event on
-USUAL = 0.32  # α of a standard error in both rates
-CAREFUL = 0.005  # events are chosen by what they would show at this level: many are tried, and some do well by chance
-_ROOM = 1.3  # times the runs that would be enough if the rates were as in the pilot
+USUAL = 0.32  # α that corresponds to one standard error in both rates
+CAREFUL = 0.005  # the level at which events are compared: of the many that are tried, some do well by chance
+_ROOM = 1.3  # times the number of runs that would suffice if the rates were those of the pilot
 _PILOTS, _COUNTED = 0.3, 0.8  # of the time that is left: at most for runs to choose an event on, and for counting it
-_MORE = 0.05  # of the time that is left: for some more runs than decide, which show how far off the claim is
+_MORE = 0.05  # of the time that is left: for additional runs, which show how far off the claim is
 _CHOICE = 0.2  # of the time that is left: at most for the choice itself
 
 
 @dataclass(frozen=True)
 class Count:
-    """How often an event came in runs of each input, and what that shows with error probability α.
+    """How often an event occurred in runs of each input, and what that shows with error probability α.
 
-    `first` is which input has it more often. Of two `calls` each run makes one with each input, in one order or the
-    other: if a call has ε and δ, then two have at most twice as much.
+    `first` is the input that has it more often. With two `calls`, each run calls both inputs, in one order or the
+    other: if one call is (ε, δ)-DP, two calls are (2ε, 2δ)-DP.
     """
 
     event: str
@@ -118,12 +118,12 @@ class Counting:
         keys = [[(self.seed, 1 + at, self.made + k) for k in range(runs)] for at in (0, 1)]
         first, second = map(Outputs, self.natural.counted(self.pair, keys, self.apart))
         self.made += runs
-        if runs >= self.measured:  # starting a process takes a while, so the largest number of runs tells most
+        if runs >= self.measured:  # starting a process takes a while, so the largest number of runs is most reliable
             self.seconds, self.measured = (self.budget.spent - start) / max(1, 2 * runs), runs
         return (first, second) if len(first) == len(second) == runs else None
 
     def decide(self) -> Count | None:
-        """The count that shows most: one above the claim if there is one, otherwise the last."""
+        """The count that shows the most: one above the claim if there is one, otherwise the last."""
         size, best = self._first(), None
         for look in range(LOOKS):
             if look:
@@ -179,16 +179,16 @@ class Counting:
         few = left - self.budget.left
         if few * PILOT / FEW < _PILOTS * left:
             return PILOT
-        # Starting two processes may be all that takes long: then more runs take hardly longer.
+        # If most of the time goes into starting two processes, more runs take hardly longer.
         if self.budget.left <= 4 * few or self.more(4 * FEW) is None:
             return FEW
         one = (left - self.budget.left - 2 * few) / (3 * FEW)
         return int(min(PILOT, max(FEW, 0.1 * left / max(one, 1e-9))))
 
     def _chosen(self) -> tuple[CountedEvent, int] | None:
-        """The event that shows most in the latest runs, and which input has it more often.
+        """The event that shows the most in the latest runs, and which input has it more often.
 
-        After the first choice, of as many runs as leave most of the time to count the event.
+        Choices after the first use as many runs as leave most of the time for counting the event.
         """
         start, best, most = self.budget.spent, None, (-math.inf, 0.0, 0.0)
         size = len(self.outputs[0])
@@ -207,9 +207,9 @@ class Counting:
         return best
 
     def _score(self, hits: tuple[int, int], runs: int) -> tuple[float, float, float]:
-        """The fewer runs an event needs to decide, the better; where none decide, the more it shows.
+        """A better score for an event that needs fewer runs to decide, or else for one that shows more.
 
-        Many events are tried, and some do well by chance: so the rates are taken to be a standard error worse.
+        Many events are tried and some do well by chance, so the rates are assumed to be a standard error worse.
         """
         needed = self._deciding(*planned_rates(hits, runs, USUAL), self.alpha / LOOKS)
         return -needed, self._planned(hits, runs, CAREFUL), self._planned(hits, runs, USUAL)
@@ -222,7 +222,7 @@ class Counting:
     def _enough(self, event: CountedEvent, first: int, alpha: float, last: bool) -> int:
         """How many runs to count the event in; 0 if the event should be chosen on more runs first.
 
-        The event was chosen because it did well, so its rates are taken to be a standard error worse, where there is
+        The event was chosen because it did well, so its rates are assumed to be a standard error worse if there is
         time for that.
         """
         hits, runs = [event.hits(one) for one in self.outputs], len(self.outputs[0])
@@ -232,8 +232,8 @@ class Counting:
         hopeful = _ROOM * self._deciding(both[0] / runs, both[1] / runs, alpha)
         if careful <= time_for * (2 if self.measured <= FEW else 1):  # of few, most of the time is that of the process
             if not last and AGAIN * runs < careful and AGAIN * runs <= self._affordable(_PILOTS / 2):
-                return 0  # the rates are uncertain, and measuring them again costs less than counting in so many runs
-            if last:  # nothing else is left to do with the time
+                return 0  # the rates are uncertain, and measuring them again is cheaper than so many counted runs
+            if last:  # the time has no other use
                 careful = max(careful, min(2 * careful, time_for))
             return int(max(careful, min(PILOT, self._affordable(_MORE))))
         if last or not self._affordable(_COUNTED / 4):

@@ -1,4 +1,4 @@
-"""Events that may tell two inputs apart, read off some of their outputs."""
+"""Events that may distinguish two inputs, found in some of their outputs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dpassay.trace.watch.record import distinct
 from dpassay.values import dataclass
 
 MOST_COLUMNS, MOST_PAIRED, MOST_VALUES, MOST_FORMS = 400, 40, 12, 4
-USUAL = 0.95  # of the texts: a few may happen to be read in another way
-AGAIN = 3  # times that a number comes out, which noise does not make likely
+USUAL = 0.95  # of the texts: a few may happen to be read differently
+AGAIN = 3  # times that a number is output, which is unlikely with noise
 _FEATURES: dict[str, Callable[[Any], Any]] = {
     "the last character of": lambda value: value[-1:] if isinstance(value, str | bytes) else None,
     "the length of": lambda value: len(value) if isinstance(value, str | bytes) else None,
@@ -27,7 +27,7 @@ _FEATURES: dict[str, Callable[[Any], Any]] = {
 
 @dataclass(frozen=True)
 class CountedEvent:
-    """Something that an output does or does not do: in words, and which of some outputs do it."""
+    """A property of an output: its description, and which of some outputs have it."""
 
     said: str
     tests: Callable[[Outputs], Array]
@@ -35,7 +35,7 @@ class CountedEvent:
     value: Any = None
 
     def hits(self, outputs: Outputs) -> int:
-        """In how many outputs it happens."""
+        """How many outputs have it."""
         return int(np.count_nonzero(self.tests(outputs)))
 
 
@@ -113,7 +113,7 @@ def _has_form(form: Any, one: WholeReading) -> bool:
 
 
 def _texts(paths: Sequence[str], both: Sequence[Outputs]) -> Iterator[CountedEvent]:
-    """Texts that come out, and words in them."""
+    """Whole texts, and words in them."""
     sizes = [len(side) for side in both]
     for at, path in enumerate(paths):
         if not any(isinstance(side[0].values[at], str | bytes) for side in both):
@@ -130,7 +130,7 @@ def _texts(paths: Sequence[str], both: Sequence[Outputs]) -> Iterator[CountedEve
 
 
 def _wholes(both: Sequence[Outputs]) -> Iterator[CountedEvent]:
-    """Whole outputs that come again and again: their parts may tell nothing one by one."""
+    """Whole outputs that repeat: their single parts may not distinguish the inputs."""
     if len(both[0][0].values) < 2:
         return
     counts = [Counter(one.values for one in side) for side in both]
@@ -148,7 +148,7 @@ def _is_whole(form: Any, one: WholeReading) -> bool:
 
 
 def _numbers_in_texts(paths: Sequence[str], both: Sequence[Outputs]) -> Iterator[OutputColumn]:
-    """Numbers that are written in a text, if it nearly always has as many."""
+    """The numbers in a text, if it nearly always has the same number of them."""
     for at, path in enumerate(paths):
         if not any(isinstance(side[0].values[at], str | bytes) for side in both):
             continue
@@ -185,7 +185,7 @@ def _different(sides: Sequence[Counter[Any]], sizes: Sequence[int]) -> list[Any]
 
 
 def _values(columns: Sequence[OutputColumn], tables: Sequence[Array]) -> Iterator[CountedEvent]:
-    """Numbers that come out again and again."""
+    """Numbers that are output repeatedly."""
     sizes = [len(table) for table in tables]
     for k, column in enumerate(columns):
         if any(np.isnan(table[:, k]).any() for table in tables):
@@ -210,9 +210,9 @@ def _equals(column: OutputColumn, value: float, outputs: Outputs) -> Array:
 
 
 def _hidden_bits(column: OutputColumn, sides: Sequence[Array]) -> Iterator[CountedEvent]:
-    """The last bits of a number that mostly has them for one input, and its remainders.
+    """Last bits, and remainders, that a number mostly has for one input.
 
-    Rounding makes some last bits likelier too, also in right code, and never most of them.
+    In correct code, too, rounding makes some last bits likelier, but it never determines most of them.
     """
     for said, modulus in (("the last byte of", 256), ("the last hexadecimal digit of", 16)):
         counts = [Counter((_last_bytes(side) % modulus).tolist()) for side in sides]
@@ -230,7 +230,7 @@ def _hidden_bits(column: OutputColumn, sides: Sequence[Array]) -> Iterator[Count
 
 
 def _behind_decimals(column: OutputColumn, sides: Sequence[Array]) -> Iterator[CountedEvent]:
-    """What is behind the decimals of a number that was rounded, and then changed by very little."""
+    """What follows the decimals of a number that was rounded and then changed slightly."""
     for places in (0, 1, 2, 3, 6):
         behind = [side - np.round(side, places) for side in sides]
         middles = [_middle(side) for side in behind]
@@ -308,7 +308,7 @@ def _best_limits(first: Array, second: Array, delta: float) -> list[tuple[float,
 def _together(
     columns: Sequence[OutputColumn], tables: Sequence[Array], delta: float, centres: Centres | None
 ) -> Iterator[CountedEvent]:
-    """Several numbers at once: their differences and sums, and the direction in which the inputs lie apart."""
+    """Several numbers at once: their differences and sums, and the direction that separates the inputs."""
     if len(columns) < 2:
         return
     if centres is not None and len(columns) == centres.first.size:
@@ -333,7 +333,7 @@ def _together(
 
 
 def _steady(what: str, place: tuple[OutputColumn, OutputColumn, int], sides: Sequence[Array]) -> Iterator[CountedEvent]:
-    """A difference or a sum that does not vary, although its numbers do."""
+    """A difference or sum that is constant although its numbers vary."""
     for side, other in (sides, sides[::-1]):
         middle = _middle(side) if np.isfinite(side).all() else math.nan
         near = 1e-9 * max(1.0, abs(middle))

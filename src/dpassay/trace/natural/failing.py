@@ -1,4 +1,4 @@
-"""Runs that end without an output: which line of the traced code raised what, and runs that take too long."""
+"""Runs without an output: exceptions, with the line of the traced code that raised them, and timeouts."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class RunError(MechanismError):
 
 
 class WatchedTooLong(RunError):
-    """No further run is watched: the time for that is over."""
+    """The time for watched runs is over, so no further run is watched."""
 
     def __init__(self) -> None:
-        super().__init__("TimeUp", "watching its runs takes longer than the time of the trace")
+        super().__init__("TimeUp", "watching its runs takes longer than the trace may take")
 
 
 class SubjectGone(MechanismError):

@@ -1,6 +1,6 @@
 """What an object holds besides numbers: functions their closures, partial ones their arguments, iterators what is left.
 
-What cannot be looked into is said to be so: then no bound follows from outputs that look the same. Needs only numpy.
+Anything that cannot be inspected is marked: no bound follows from outputs that only look the same. Needs only numpy.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OF_INDEXES = {"_names", "_codes", "_levels", "_freq", "_references", "_range", 
 
 
 def function(thing: Any) -> Held:
-    """What a function of Python holds; one of a library that can be imported by its name holds nothing."""
+    """What a Python function holds; a library function that can be imported by name holds nothing."""
     if _can_be_named(thing):
         return dict(vars(thing))
     cells = {f"closure[{at}]": _contents(cell) for at, cell in enumerate(thing.__closure__ or ())}
@@ -70,7 +70,7 @@ def attributes(thing: Any) -> Held:
 
 
 def of_frame(frame: Any) -> Held:
-    """What a data frame, a series or an index holds besides what pandas keeps itself."""
+    """What a data frame, a series or an index holds besides pandas' own data."""
     own = {name: one for name, one in _dictionary(frame).items() if name not in _OF_PANDAS | _OF_INDEXES}
     flags = getattr(frame, "flags", None)
     duplicates = getattr(flags, "allows_duplicate_labels", None)
@@ -78,7 +78,7 @@ def of_frame(frame: Any) -> Held:
 
 
 def inside(thing: Any) -> Held | None:
-    """What something holds that is none of the usual containers; None if its attributes and its text are all."""
+    """What something other than the usual containers holds; None if its attributes and its text are everything."""
     if isinstance(thing, types.FunctionType):
         return function(thing)
     if isinstance(thing, types.MethodType):
@@ -102,7 +102,7 @@ def inside(thing: Any) -> Held | None:
 
 
 def _as_pickled(thing: Any) -> Held:
-    """What pickle would keep of an object of compiled code, which is all of it; it is not pickled."""
+    """Everything that pickle would store of an object of compiled code, without pickling it."""
     try:
         kept = thing.__reduce_ex__(4)
     except Exception:  # whatever its own code raises
@@ -126,7 +126,7 @@ def _is_plain(kind: type) -> bool:
 
 
 def _can_be_named(thing: Any) -> bool:
-    """Whether it is what its module has under its name, so that its name says which it is."""
+    """Whether its module has this very object under its name, so that the name identifies it."""
     found: Any = sys.modules.get(getattr(thing, "__module__", None) or "")
     for name in str(getattr(thing, "__qualname__", "")).split("."):
         found = getattr(found, name, None)

@@ -1,7 +1,7 @@
 """Random numbers that a module draws when it is imported: one outcome for all calls of a process.
 
-Runs of one process cannot show how likely that outcome was. Another import in a copy of the process shows whether
-there are such numbers: with the same random bits in the call, the code then gives something else.
+Runs in one process cannot show how likely that outcome was. Another import in a copy of the process shows whether
+there are such numbers: if so, the code gives a different output with the same random bits in the call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpassay.trace.watch.tracer import Tracer
 def draws_at_import(tracer: Tracer, x: Any, key: Key) -> bool:
     """Whether two imports of the module of the code make it give different outputs with the same bits.
 
-    Code that cannot be imported again, such as a function within another, is taken to draw nothing before it is called.
+    Code that cannot be imported again, such as a nested function, is assumed to draw nothing before it is called.
     """
     home = next((home for one in tracer.code if (home := _home(one))), None)
     if home is None or not isinstance(tracer, Tracer):
@@ -39,7 +39,7 @@ def draws_at_import(tracer: Tracer, x: Any, key: Key) -> bool:
 
 
 def _home(thing: Any) -> tuple[str, str] | None:
-    """The module that an import of the code would give, and its name there; None if it has none."""
+    """The module to import the code from, and its name there; None if there is none."""
     if isinstance(thing, MethodType) and not isinstance(thing.__self__, type):
         holder = _home(thing.__self__)
         return None if holder is None else (holder[0], f"{holder[1]}.{thing.__name__}")

@@ -19,7 +19,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in the repr of an object that do
 
 
 class CannotBeRead(MechanismError):
-    """An output, or a part of it, of a type that has no numbers or texts in the open."""
+    """An output, or a part of it, whose type has no accessible numbers or texts."""
 
 
 def leaves(output: Any) -> list[Any]:
@@ -42,7 +42,7 @@ def path_of(output: Any, leaf: int) -> str:
 
 
 def described(output: Any) -> str:
-    """An output as a text that equal outputs share, whatever the order of their keys and members, or number types.
+    """An output as a text, the same for equal outputs whatever the order of keys or members and the number types.
 
     >>> described({"b": True, "a": -0.0}) == described({"a": 0, "b": np.True_})
     True
@@ -89,7 +89,7 @@ def _leaves(output: Any, path: str, above: tuple[int, ...] = ()) -> Iterator[tup
 
 
 def _attributes(thing: Any, path: str, above: tuple[int, ...]) -> list[tuple[str, Any]]:
-    """The leaves of what an object holds, without what cannot be read: that is compared by `whole.read`."""
+    """The leaves of what an object holds, except unreadable ones, which `whole.read` compares."""
     found: list[tuple[str, Any]] = []
     if id(thing) in above or callable(thing):
         return found

@@ -1,4 +1,4 @@
-"""Weighted sums of the numbers of an output, in directions in which the outputs of two inputs lie apart."""
+"""Weighted sums of the numbers of an output, in directions that separate the outputs of two inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROWS = 10  # outputs for each number, from which their covariance is taken
 
 @dataclass(frozen=True, eq=False)
 class Centres:
-    """Where the noisy numbers of each input lie, and how far they spread, as the watching saw it."""
+    """Centers and spreads of the noisy numbers of each input, as watched."""
 
     first: Array
     second: Array
@@ -80,12 +80,12 @@ def projections(columns: Sequence[OutputColumn], tables: Sequence[Array]) -> Ite
         weights = np.linalg.pinv(together, rcond=1e-9, hermitian=True) @ apart
         yield Projection(columns, _ratio(weights, np.ones(len(weights))), -unbounded, unbounded)
     varies = np.mean([table.var(axis=0) for table in tables], axis=0)
-    few = (spread == 0) & (varies > 0)  # values: of more, the means of some runs are not to be trusted
+    few = (spread == 0) & (varies > 0)  # values: with more of them, the means of some runs are unreliable
     if few.any():
         yield Projection(columns, _ratio(np.where(few, means[0] - means[1], 0.0), varies), -unbounded, unbounded)
 
 
 def _ratio(one: Array, by: Array) -> Array:
-    """To three digits, as it is written; 0 where it is divided by 0."""
+    """The ratio to three digits, as it is printed; 0 for a division by 0."""
     found = np.divide(one, by, out=np.zeros_like(by), where=by > 0)
     return np.array([float(f"{value:.3g}") for value in found.tolist()])

@@ -1,8 +1,8 @@
 """Natural runs: the code as it is, unwatched, in processes of its own that end afterwards.
 
-A process is a copy of this one, so it has the subject in the state in which it was given, and what its runs change is
-gone with it. Runs that share a process are independent only if no run changes what a later one does: `remembers` looks
-whether it does, with the same random bits. Needs only numpy.
+A process is a copy of this one, so it has the subject in its original state, and what its runs change is
+lost with it. Runs that share a process are independent only if no run changes what a later one does: `remembers` checks
+this with the same random bits. Needs only numpy.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from dpassay.trace.natural.whole import WholeReading, read
 Call = Callable[[Any, np.random.Generator], Any]
 Key = tuple[int, ...]
 FORKS = hasattr(os, "fork")
-AT_ONCE, PATIENCE = 16, 1.0  # processes; seconds beyond the time for what is begun
+AT_ONCE, PATIENCE = 16, 1.0  # processes; seconds beyond the limit for runs that have begun
 # What torch raises in a copy of a process that has used a GPU, or autograd where there is one.
 _NO_COPIES = ("fork-based multiprocessing", "in forked subprocess")
 _IMMUTABLE = {str, bytes, int, float, bool, type(None)}
-FREE = 128  # copies that are not charged for: a verdict may need as many, however large this process is
+FREE = 128  # copies that do not count: a verdict may need this many, however large this process is
 
 
 def own(x: Any) -> Any:
@@ -75,7 +75,7 @@ def finished(output: Any) -> Any:
 
 
 def run_naturally(call: Call, x: Any, key: Key, rng: np.random.Generator | None = None) -> WholeReading:
-    """One run, with a generator of its own, by default the one that the key says."""
+    """One run with its own generator, by default the one that the key determines."""
     rng = np.random.Generator(np.random.PCG64(list(key))) if rng is None else rng
     try:
         return read(finished(call(own(x), rng)))
@@ -84,7 +84,7 @@ def run_naturally(call: Call, x: Any, key: Key, rng: np.random.Generator | None 
 
 
 class _Seed(np.random.bit_generator.ISpawnableSeedSequence):
-    """The seed of a generator that begins with these bits; all else is as with numpy's own, made from the same bits."""
+    """The seed of a generator that begins with these bits; otherwise like numpy's own seed from the same bits."""
 
     def __init__(self, words: Any) -> None:
         self.words = words
@@ -106,7 +106,7 @@ class _Seed(np.random.bit_generator.ISpawnableSeedSequence):
 
 
 def generators(key: Key, many: int) -> Iterator[np.random.Generator]:
-    """So many independent generators, each with its own seed: hashing a key for each takes longer than many a run.
+    """Independent generators, each with its own seed; hashing a key for each would take longer than many runs do.
 
     >>> first, second = generators((0, 1), 2)
     >>> first.random() == second.random(), first.spawn(1)[0].random() == second.spawn(1)[0].random()
@@ -131,7 +131,7 @@ class Natural:
         seeds = fixed_seeds(call if subject is None else subject)
         self.fixed, self.seeded = ([one for one in seeds if bool(one.line) is known] for known in (True, False))
         self.runs = self.copies = 0
-        self.keeps = False  # whether it gives an answer again
+        self.keeps = False  # whether it repeats an earlier answer
         self.kept: bool | None = None  # whether it gave some in an earlier trace; None if that was not looked at
 
     @property
@@ -142,9 +142,9 @@ class Natural:
         return found
 
     def counted(self, inputs: Sequence[Any], keys: Sequence[Sequence[Key]], apart: bool) -> list[list[WholeReading]]:
-        """Independent runs of each input, as many as it has keys, as far as the time goes.
+        """Independent runs of each input, one per key, until the time is over.
 
-        Each run has a process of its own (`apart`), or those of an input share one, where no run changes what a later
+        Each run has its own process (`apart`), or the runs of an input share one, where no run changes what a later
         one does. Seeds that the code has fixed are as in a new process.
         """
         if apart:
@@ -160,7 +160,7 @@ class Natural:
         return found
 
     def readings(self, x: Any, keys: Sequence[Key], *, apart: bool = False) -> list[WholeReading]:
-        """The outputs of runs of x, one for each key, as far as the time goes.
+        """The outputs of runs of x, one for each key, until the time is over.
 
         Runs share a process, or have one each (`apart`), in which seeds that the code has fixed are as in a new
         process. Each has its own known bits.
@@ -178,7 +178,7 @@ class Natural:
         return found
 
     def remembers(self, pair: Sequence[Any], keys: Sequence[Key]) -> bool | None:
-        """Whether runs change what later ones do: with the same bits, a run gives something else after others.
+        """Whether runs change what later ones do: with the same bits, a run gives a different output after others.
 
         None if the time is over before that is known.
         """
@@ -194,7 +194,7 @@ class Natural:
         return not all(one.same(its) for one, its in zip(first, later, strict=True))
 
     def keeps_answers(self, x: Any, y: Any, keys: Sequence[Key]) -> bool:
-        """Whether a run of y gives something else after one of y than after one of x, all with the same bits.
+        """Whether a run of y gives a different output after a run of y than after one of x, with the same bits.
 
         Code that keeps its answers does: runs are then not independent, and those that were made before matter.
         """
@@ -230,7 +230,7 @@ class Natural:
         return found
 
     def elsewhere(self, *work: Callable[[], list[Any]]) -> list[WholeReading]:
-        """The outputs of pieces of work, each in a copy of this process; where there are no copies, in this one."""
+        """The outputs of pieces of work, each in a copy of this process, or in this one if it cannot be copied."""
         return [one for found in self._each_elsewhere(*work) for one in found]
 
     def _each_elsewhere(self, *work: Callable[[], list[Any]]) -> list[list[WholeReading]]:
@@ -259,7 +259,7 @@ class Natural:
         return found
 
     def _said(self, pipe: int) -> bytes | None:
-        """What the copy wrote; None if it ended without that, or did not in time."""
+        """What the copy wrote; None if it ended without writing, or too late."""
         parts: list[bytes] = []
         while True:
             left = max(0.0, self.until + PATIENCE - time.monotonic()) if self.until < float("inf") else None
@@ -272,12 +272,12 @@ class Natural:
 
 
 def _check_copied(results: Sequence[Any]) -> None:
-    """Raise an error if torch refused to run in a copy: that says nothing about the inputs."""
+    """Raise an error if torch refused to run in a copy, because that is unrelated to the inputs."""
     for _, kinds, values in results:
         if "RuntimeError" in kinds and any(mark in str(values[-1]) for mark in _NO_COPIES):
             raise MechanismError(
-                "its runs need copies of this process, in which torch cannot run since a GPU is in use: "
-                "hide it (CUDA_VISIBLE_DEVICES= in the environment) and trace again"
+                "its runs need copies of this process, in which torch cannot run because a GPU is in use: "
+                "hide the GPU (CUDA_VISIBLE_DEVICES= in the environment) and trace again"
             )
 
 
@@ -295,7 +295,7 @@ def _copy(work: Callable[[], list[Any]]) -> tuple[int, int]:
 
 
 def _work_and_end(work: Callable[[], list[Any]], pipe: int) -> None:
-    """In the copy: work, write the result, and end without any of this process's own endings."""
+    """In the copy: work, write the result, and end without running this process's exit handlers."""
     try:
         quiet = os.open(os.devnull, os.O_WRONLY)  # what the code prints was seen in the watched runs
         os.dup2(quiet, 1)

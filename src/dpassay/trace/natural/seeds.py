@@ -1,4 +1,4 @@
-"""Seeds that are fixed in the code: a module's own generator, or the shared ones, begin the same in every process.
+"""Seeds fixed in the code: a module's own generator, or the shared ones, start in the same state in every process.
 
 Needs only numpy.
 """
@@ -20,14 +20,14 @@ from dpassay.values import dataclass
 
 _MAKERS = ("default_rng", "RandomState", "Random", "Generator")
 _SHARED = {"manual_seed": "torch", "seed": ""}
-_SMALL = 2**32  # the system's own entropy is larger, and what somebody draws as a seed as well
+_SMALL = 2**32  # the system's own entropy is larger, and so is a randomly drawn seed
 
 
 @dataclass(frozen=True, eq=False)
 class FixedSeed:
-    """A generator that was made from a seed: its name, how to start it there again, and the line that states the seed.
+    """A generator made from a seed: its name, how to restart it from there, and the line that states the seed.
 
-    Line 0 if the code does not state it: somebody gave it, who may always give the same.
+    Line 0 if the code does not state it: a caller supplied it, and may always supply the same.
     """
 
     name: str
@@ -68,7 +68,7 @@ def _attributes(part: Any) -> dict[str, Any]:
 
 
 def _source(module: Any) -> ast.Module | None:
-    """The code of a module; that of the program itself, or of a notebook, may be seeded so as to be repeated."""
+    """The code of a module, but not of a script or a notebook, which may be seeded to be reproducible."""
     if module is None or module.__name__ == "__main__" or not getattr(module, "__file__", None):
         return None
     try:
@@ -124,7 +124,7 @@ def _seed_of(held: Any, stated: Mapping[int | str, int]) -> int | str | None:
     given = getattr(getattr(held, "seed_seq", None), "entropy", None)
     if isinstance(given, int):
         return given if given < _SMALL or given in stated else None
-    for seed in stated:  # the older generators do not tell, but begin in a known state
+    for seed in stated:  # older generators do not store their seed, but their initial state is known
         try:
             if isinstance(held, random.Random) and random.Random(seed).getstate() == held.getstate():
                 return seed
@@ -195,7 +195,7 @@ def _restart_of(shared: str, call: ast.Call) -> Callable[[], Any]:
 
 
 def _bits(held: Any) -> Any:
-    """What has the state of a generator; None if it is none, or the system's, which has none."""
+    """What holds the state of a generator; None for anything else and for the system's, which has no state."""
     if isinstance(held, np.random.Generator):
         return held.bit_generator
     if isinstance(held, np.random.RandomState):

@@ -1,4 +1,4 @@
-"""An output read whole: every number and text that can be reached from it, what it hides included.
+"""An output read whole: every number and text that can be reached from it, including hidden ones.
 
 A masked array has its data, a view the array behind it, a frame its attributes, an object its private ones. Two
 readings are the same if every part is, to the last bit. Needs only numpy.
@@ -47,7 +47,7 @@ class WholeReading:
 
     @property
     def unseen(self) -> str | None:
-        """What of it cannot be looked into; None if all is read."""
+        """Which part cannot be inspected; None if everything was read."""
         found = (k for k, kind in enumerate(self.kinds) if kind == holding.UNSEEN)
         return next((f"{self.paths[k]} is of type {self.values[k]}, which {holding.UNSEEN}" for k in found), None)
 
@@ -80,7 +80,7 @@ def _same(one: Any, its: Any) -> bool:
 
 
 def read(output: Any, plain: Any = None) -> WholeReading:
-    """Read an output whole. `plain` turns a part that is watched into what it is when not watched.
+    """Read an output whole. `plain` turns a watched part into its unwatched form.
 
     >>> print(*read([1, "a", np.ma.masked_array([2.0], mask=[True])]).paths[:6])
     output output[0] output[1] output[2] output[2].data[0] output[2].mask[0]
@@ -92,12 +92,12 @@ def read(output: Any, plain: Any = None) -> WholeReading:
 
 
 Part = tuple[str, str, Any]
-_SIMPLE = {float, int, bool, str, type(None)}  # that have no parts, nor attributes
+_SIMPLE = {float, int, bool, str, type(None)}  # types without parts or attributes
 MOST_SIMPLE = 1_000  # in an output that is read quickly
 
 
 def _read_quickly(output: Any) -> WholeReading | None:
-    """What most code gives, a number, a text or a flat list, dict or array of these, as the reader below reads it."""
+    """Read the usual outputs (a number, a text, or a flat list, dict or array of these) like the reader below."""
     kind = type(output)
     if kind in _SIMPLE:
         return WholeReading(("output",), (kind.__name__,), (_simple(output),))
@@ -212,7 +212,7 @@ class _Reader:
         yield from self.attributes(thing, path, depth)
 
     def object(self, thing: Any, path: str, depth: int) -> Iterator[Part]:
-        """What anything else holds; of what holds nothing, what it says of itself."""
+        """What anything else holds, or its repr if it holds nothing."""
         held = holding.inside(thing)
         if held is None:
             parts = list(self.attributes(thing, path, depth))
@@ -245,7 +245,7 @@ class _Reader:
         yield from self.behind(array, path, depth)
 
     def behind(self, array: Any, path: str, depth: int) -> Iterator[Part]:
-        """The numbers of what a view was cut from, if there are more: a view of the whole shows nothing else."""
+        """The numbers of the array behind a view, if there are more of them than the view shows."""
         behind = array.base
         while isinstance(behind, np.ndarray) and behind.base is not None:
             behind = behind.base
@@ -358,7 +358,7 @@ def _key(key: Any, at: int) -> str:
 
 
 def _repr(thing: Any) -> str | None:
-    """What an object says about itself, if that is the same in another process."""
+    """The repr of an object, if that is the same in another process."""
     try:
         said = repr(thing)
     except Exception:
@@ -367,7 +367,7 @@ def _repr(thing: Any) -> str | None:
 
 
 def numbers_in(text: Any) -> tuple[float, ...]:
-    """The numbers that are written in a text, or in bytes: as doubles, or in what a hexadecimal or base64 text encodes.
+    """The numbers written in a text or in bytes, or in what a hexadecimal or base64 text encodes, as doubles.
 
     >>> numbers_in("about 1.5 of -2e3"), numbers_in("0x1.8p+1"), numbers_in("MS41")
     ((1.5, -2000.0), (3.0,), (1.5,))

@@ -1,6 +1,6 @@
-"""What runs in the interpreter of a subject that needs other versions: it makes the requested runs.
+"""The part that runs in the interpreter of a subject that needs other versions: it makes the requested runs.
 
-It is started by interpreter.py, and needs only numpy and the modules of `trace` that watch a run.
+interpreter.py starts it. It needs only numpy and the modules of `trace` that watch a run.
 """
 
 from __future__ import annotations

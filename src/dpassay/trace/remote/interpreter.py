@@ -1,7 +1,7 @@
 """Traces of code that runs in another Python interpreter, with the versions that it needs.
 
-The other interpreter needs numpy, but not dpassay: the files that watch a run are copied for it. What was drawn and
-what became of it is sent back, and judged here.
+The other interpreter needs numpy but not dpassay: the files that watch a run are copied for it. What was drawn and
+how it was used is sent back and judged here.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class RemoteTracer(Tracer):
         return self._receiver.value(answer)
 
     def import_ahead(self) -> None:
-        """Nothing: the other interpreter has done so when it loaded the code."""
+        """Do nothing: the other interpreter imported them when it loaded the code."""
 
     def close(self) -> None:
         """End the other interpreter."""

@@ -22,7 +22,7 @@ _CODE = ("numpy", "math", "operator", "builtins")  # modules besides ours whose 
 
 
 def packed(readings: Sequence[WholeReading]) -> tuple[Any, ...]:
-    """Many outputs: their forms once, which has which, and of each form its parts as columns.
+    """Many outputs: each distinct form once, the form of each output, and for each form its parts as columns.
 
     >>> some = [WholeReading(("output",), ("float",), (0.5 * k,)) for k in range(3)]
     >>> unpacked(packed(some)) == some
@@ -53,7 +53,7 @@ class Sender:
     """Turns values into JSON, and remembers what was sent."""
 
     def __init__(self) -> None:
-        self.sent: list[Any] = []  # kept, so that no other object gets the same id
+        self.sent: list[Any] = []  # kept alive so that no other object gets the same id
         self.numbers: dict[int, int] = {}
 
     def message(self, value: Any) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Sender:
         coded = self._coded(value)
         objects = []
         at = before
-        while at < len(self.sent):  # grows while its fields are coded
+        while at < len(self.sent):  # the list grows while fields are encoded
             one = self.sent[at]
             objects.append([f"{type(one).__module__}:{type(one).__name__}", self._fields(one)])
             at += 1

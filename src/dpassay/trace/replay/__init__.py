@@ -1,1 +1,1 @@
-"""Runs of one input with the noise that would give the output of the other."""
+"""Runs of one input with the noise that would give the output of the other input."""

@@ -1,4 +1,4 @@
-"""The cheapest shift of noise that keeps what the code decided: a linear program."""
+"""The cheapest shift of the noise that preserves all decisions of the code: a linear program."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _trivially(gap: float, sign: str) -> bool:
 
 
 def _price(draw: DrawRecord, at: int) -> tuple[float, float, float]:
-    """What a shift of 1 of a number loses, and between what it may be shifted."""
+    """The loss of shifting a number by 1, and the limits of the shift."""
     law = law_of(draw)
     scale = 0.0 if law is None else abs(float(np.reshape(law.scale, -1)[at]))
     if law is None or not scale or law.share:

@@ -1,4 +1,4 @@
-"""Which sum with noise of y is made equal to which of x: noise of one law has the same distribution in any order.
+"""Which noisy sum of y is made equal to which of x: noise of one law has the same distribution in any order.
 
 Sorted outputs hide which sum is which, so the i-th smallest of x may be matched with the i-th smallest of y. A matching
 is only a guess: trials show whether the outputs agree. docs/proofs/coupling.md, point 2.
@@ -21,7 +21,7 @@ from dpassay.values import dataclass
 
 @dataclass(frozen=True, eq=False)
 class Slots:
-    """Numbers with noise of a run, one after the other; each has one drawn number, which no other has."""
+    """The noisy numbers of a run in order; each contains one drawn number, which no other contains."""
 
     kinds: Array
     centres: Array
@@ -31,7 +31,7 @@ class Slots:
 
     @classmethod
     def of(cls, run: RecordedRun, nodes: Sequence[Node]) -> Self | None:
-        """The numbers of these nodes; None if one has no noise, or more than one drawn number or law in it."""
+        """The numbers of these nodes; None if one contains no noise, or more than one drawn number or law."""
         laws, drawn = [node_law(node) for node in nodes], [bases(node) for node in nodes]
         if not nodes or any(len(one) != 1 or not node.alone for one, node in zip(drawn, nodes, strict=True)):
             return None
@@ -64,7 +64,7 @@ class Slots:
 
 @dataclass(frozen=True, eq=False)
 class Matching:
-    """The numbers with noise of x and of y, and which of them go together."""
+    """The noisy numbers of x and of y, and which of them are matched."""
 
     sums: tuple[int, ...]  # the nodes, by their position in a run
     sides: tuple[Slots, Slots]
@@ -84,7 +84,7 @@ class Matching:
 
     @property
     def loss(self) -> PairLoss | None:
-        """The loss of the centres that go together; None if it is unknown."""
+        """The loss between matched centers; None if it is unknown."""
         x, y = self.sides
         found = []
         for j, i in enumerate(self.partners.tolist()):
@@ -96,7 +96,7 @@ class Matching:
 
 
 def matchings(uses: Sequence[NoiseSite], runs: tuple[RecordedRun, RecordedRun]) -> Iterator[Matching]:
-    """By size, among the numbers of one law at the same line, and among those at all lines."""
+    """Matchings by size, among the numbers with one law at the same line, and among those at all lines."""
     chosen = _once(uses)
     if chosen is None:
         return
@@ -129,7 +129,7 @@ def _once(uses: Sequence[NoiseSite]) -> list[NoiseSite] | None:
 
 
 def _by_size(x: Slots, y: Slots, places: Sequence[CodeLine | None]) -> Array | None:
-    """For each number of y that of x which is as large, among those with the same law at the same place."""
+    """For each number of y, the number of x with the same rank, among those with the same law at the same place."""
     groups: tuple[dict[Any, list[int]], ...] = ({}, {})
     for found, side in zip(groups, (x, y), strict=True):
         for k, key in enumerate(zip(side.kinds.tolist(), side.scales.tolist(), places, strict=True)):

@@ -1,9 +1,9 @@
 """Noise that is shifted differently on each path through the code: sparse vector, noisy max, adaptive queries.
 
-A path is what all comparisons of noisy numbers answered. If z makes the code take a path with x, then z + d is to make
-it take the same path with y, with the same output; d is a constant of the path, found by a linear program as the
-cheapest shift that keeps every answer and every released sum. Trials show whether it does so: docs/proofs/coupling.md,
-point 6.
+A path is the sequence of answers to all comparisons of noisy numbers. If z makes the code take a path with x, then
+z + d must make it take the same path with y, with the same output. d is a constant of the path: a linear program finds
+the cheapest shift that preserves every answer and every released sum. Trials check that it does:
+docs/proofs/coupling.md, point 6.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from dpassay.trace.watch.record import DrawRecord, Node, NoisyComparison, Record
 from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
 
-MOST_PATHS, MOST_LEARNED, SETTLED = 300, 600, 100  # paths of an input; runs to learn them; of which the last show none
-ROUNDS = 60  # how often a path is begun anew
+MOST_PATHS, MOST_LEARNED, SETTLED = 300, 600, 100  # paths of an input; runs to learn them; last runs with none new
+ROUNDS = 60  # how often the search for a path's shift is repeated
 _RANKS = ("argmax", "argmin", "argsort")
 _ORDERS = ("greater", "greater_equal", "less", "less_equal")
 
@@ -59,14 +59,14 @@ class Shift:
 
 @dataclass
 class Paths:
-    """For both inputs, the shift of each path that was seen, which may cost at most this much."""
+    """For both inputs, the shift of each path that was seen, and the most that one may cost."""
 
     most: float
     shifts: tuple[dict[Any, Shift], dict[Any, Shift]] = field(default_factory=lambda: ({}, {}))
 
     @property
     def epsilon(self) -> float:
-        """What the dearest path costs."""
+        """The cost of the most expensive path."""
         return max(one.epsilon for side in self.shifts for one in side.values())
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ class Paths:
 
 
 def path_of(run: RecordedRun) -> tuple[Any, ...]:
-    """What the comparisons of a run answered, one after the other."""
+    """The answers to the comparisons of a run, in order."""
     return tuple(one.way for one in run.comparisons)
 
 
@@ -119,7 +119,7 @@ def holds_on(tracer: Tracer, pair: tuple[Any, Any], at: int, noises: Sequence[An
 
 
 def judged(tracer: Tracer, pair: tuple[Any, Any], at: int, run: RecordedRun, paths: Paths) -> str | None:
-    """What is different, if anything is, when y gets the shifted noise of a run of x; None on a path of no table."""
+    """What differs, if anything, when y gets the shifted noise of a run of x; None on an unknown path."""
     shift = paths.shifts[at].get(path_of(run))
     if shift is None:
         return None
@@ -134,11 +134,11 @@ def judged(tracer: Tracer, pair: tuple[Any, Any], at: int, run: RecordedRun, pat
     except MechanismError as error:
         return f"a replay with other noise raised an error: {error}"
     if path_of(other) != path_of(run) or _laws(other, shift.by) != shift.laws[1]:
-        return "the two inputs do not do the same with the shifted noise"
+        return "the code uses the shifted noise differently for the two inputs"
     if not _is_shifted(run, other, noise, shift.by):
-        return "the shifted noise is none that the code can draw"
+        return "the code cannot draw the shifted noise"
     if not all(k < len(other.nodes) and close(run.nodes[k], other.nodes[k]) for k in shift.released):
-        return "a sum with noise is not the same with the shifted noise"
+        return "a sum with noise is different with the shifted noise"
     where = run.reading.difference(other.reading)
     return "" if where is None else f"{where} differs although all comparisons are the same"
 
@@ -178,7 +178,7 @@ def _shift(tracer: Tracer, run: RecordedRun, y: Any) -> Shift | None:
 
 
 def _kept(run: RecordedRun, other: RecordedRun) -> Iterator[Row]:
-    """What a shift must satisfy so that the comparisons of y answer as those of x, up to the first that differs."""
+    """What a shift must satisfy so that y gets the answers of x in all comparisons up to the first that differs."""
     for one, its in zip(run.comparisons, other.comparisons, strict=False):
         if (one.place, one.name, one.answers.shape) != (its.place, its.name, its.answers.shape):
             return
@@ -197,7 +197,7 @@ def _kept(run: RecordedRun, other: RecordedRun) -> Iterator[Row]:
 
 
 def _differences(one: NoisyComparison, wanted: NoisyComparison) -> Node | None:
-    """What must be above 0, or compare with it as answered, so that the answers are the wanted ones."""
+    """What must be above 0, or compare with 0 as answered, to give the wanted answers."""
     node = one.numbers
     if node is None or one.name not in _RANKS:
         return node
@@ -212,7 +212,7 @@ def _differences(one: NoisyComparison, wanted: NoisyComparison) -> Node | None:
 
 
 def _answers(one: NoisyComparison) -> list[str]:
-    """For each number, how the difference for y must compare with that for x; empty if nothing is needed."""
+    """For each number, how the difference for y must compare with that for x; empty if there is no condition."""
     if one.numbers is not None and one.name in _RANKS:
         return ["≥"] * (one.numbers.offset.size - 1)
     words = {name: ("≥", "≤") if name.startswith("greater") else ("≤", "≥") for name in _ORDERS}
@@ -260,7 +260,7 @@ def _location(draw: DrawRecord) -> Any:
 
 
 def _released(run: RecordedRun) -> tuple[int, ...]:
-    """The sums with noise that are in the output, or made into what is, or used for something else than comparisons."""
+    """The sums with noise that are output, or that the output is made from, or that have uses besides comparisons."""
     sides = [one.numbers for one in run.comparisons if one.numbers is not None]
     compared = {k for node in sides for own, _ in _parts(run, node) for k in own}
     shown, needed, going_on, found = set(released_in(run)), set[int](), set[int](), []
@@ -287,7 +287,7 @@ def _equal(one: Node, other: Node) -> bool:
 
 
 def _is_comparison(node: Node) -> bool:
-    """Whether it is a number of answers, which are kept by keeping the comparisons."""
+    """Whether it consists of answers, which are preserved if the comparisons are."""
     return any(getattr(draw.formula, "function", None) in COMPARISONS for draw in node.draws)
 
 

@@ -1,4 +1,4 @@
-"""Noise whose branch or sign is drawn: on each path through the code the released number has a piece of its density.
+"""Noise with a random branch or sign: on each path through the code, the released number has a piece of its density.
 
 `x + (e if u < 0.7 else -e)`, and an inverse distribution function written with `if`. The pieces of y that give a number
 of x are drawn with the probabilities that y's own runs have, given that number: docs/proofs/coupling.md, point 7.
@@ -41,7 +41,7 @@ class Half:
 
 @dataclass(frozen=True)
 class Piece:
-    """What one path gives: where its coins lie, and the law of the released number on it."""
+    """One path: the intervals of its coins, and the law of the released number."""
 
     coins: tuple[tuple[int, Span], ...]  # by the draw's number: the part of (0, 1) in which its uniform number lies
     base: int  # the draw that the noise is made from
@@ -95,10 +95,10 @@ class Pieces:
         return f"{many} with noise in {most} pieces ({', '.join(sorted(kinds))})"
 
     def judged(self, tracer: Tracer, pair: tuple[Any, Any], at: int, run: RecordedRun) -> str:
-        """What is different, if anything is, when y gets noise with which it releases what a run of x does."""
+        """What differs, if anything, when y gets noise that makes it release the same numbers as a run of x."""
         sites = sites_of(run)
         if sites is None or len(sites) != len(self.sides[at]):
-            return "the noise is not made as in other runs"
+            return "the noise is made differently than in other runs"
         if any(table.get(one.path) != one.piece for table, one in zip(self.sides[at], sites, strict=True)):
             return "how the noise is made depends on more than what was compared"
         rng = np.random.Generator(np.random.PCG64([*(run.key or ()), 7, at]))
@@ -124,7 +124,7 @@ class Pieces:
             return f"a replay with other noise raised an error: {error}"
         its = sites_of(other) or []
         if [(one.path, one.piece) for one in its] != wanted or self.places[where] != tuple(one.node for one in its):
-            return "the two inputs do not do the same with noise of the same size"
+            return "the code uses noise of the same size differently for the two inputs"
         if not all(_close(other.nodes[one.node], v) for one, v in zip(its, values, strict=True)):
             return "a number with noise is not what its formula says"
         differs = run.reading.difference(other.reading)
@@ -138,7 +138,7 @@ def _exact(run: RecordedRun, site: Site) -> Array:
 
 
 def learned_pieces(tracer: Tracer, pair: tuple[Any, Any]) -> Pieces | None:
-    """The pieces of both inputs; None if the noise is not made so, or not all of them were seen."""
+    """The pieces of both inputs; None if the noise has another form, or if some pieces were not seen."""
     found = Pieces()
     with tracer.watching():
         for at, x in enumerate(pair):
@@ -162,7 +162,7 @@ def learned_pieces(tracer: Tracer, pair: tuple[Any, Any]) -> Pieces | None:
 def sites_of(run: RecordedRun) -> list[Site] | None:
     """The released numbers of a run, each made from one drawn number and coins of its own; None if there are others.
 
-    What else is compared is not part of a path: if it mattered, the pieces or the outputs would differ.
+    Other comparisons are not part of a path: if they mattered, the pieces or the outputs would differ.
     """
     if not run.draws or any(draw.values.size != 1 for draw in run.draws):
         return None
@@ -212,7 +212,7 @@ def _base(run: RecordedRun, node: Node) -> int | None:
 
 
 def _owner(k: int, ends: dict[int, Any]) -> int:
-    """The draw whose sum a coin decides about: the next if a coin comes first in the run, otherwise the one before."""
+    """The draw whose sum depends on a coin: the next one if the run begins with a coin, otherwise the previous one."""
     order = sorted(ends)
     near = [one for one in order if (one >= k if order[0] > 0 else one <= k)]
     return (near[0] if order[0] > 0 else near[-1]) if near else order[-1]
@@ -250,7 +250,7 @@ def _law_on(draw: DrawRecord, span: Span | None) -> NumberLaw | None:
 
 
 def _drawn_given(table: dict[Any, Piece], value: float, rng: np.random.Generator) -> Any:
-    """A path, drawn with the probability that it has given what was released; None if none gives that."""
+    """A path, drawn with its probability given the released number; None if no path can give that number."""
     density = {path: sum(_density(half, value) for half in one.halves) for path, one in table.items()}
     whole = sum(density.values())
     if not whole > 0:
@@ -271,7 +271,7 @@ def _density(half: Half, value: float) -> float:
 def _noise(
     run: RecordedRun, pieces: Sequence[Piece], values: Sequence[float], rng: np.random.Generator
 ) -> dict[int, Any]:
-    """Draws with which these pieces release these numbers; coins are drawn anew on their side."""
+    """Draws that make these pieces release these numbers; coins are redrawn within their intervals."""
     wanted, noise = Wanted(run), {k: np.array(draw.values) for k, draw in enumerate(run.draws)}
 
     def put(k: int, share: float) -> None:
@@ -303,9 +303,9 @@ def _close(node: Node, value: float) -> bool:
 
 
 def _loss(first: dict[Any, Piece], second: dict[Any, Piece]) -> Number:
-    """At most this is the log of the ratio of two densities: between the ends of pieces each is a sum of exponentials.
+    """An upper bound on the log-ratio of two densities, each a sum of exponentials between the ends of pieces.
 
-    Terms that fall alike have a constant ratio, and that of two sums is at most the largest of such terms.
+    Terms that decay equally fast have a constant ratio, and that of two sums is at most the largest ratio of terms.
     """
     x, y = ([half for one in side.values() for half in one.halves] for side in (first, second))
     ends = sorted({half.centre for half in (*x, *y)})
@@ -352,7 +352,7 @@ def _ratio(terms: Sequence[Half], its: Sequence[Half], at: float) -> Number:
 
 
 def _largest(terms: Sequence[Half], its: Sequence[Half], near: Sequence[float], rise: float, right: bool) -> Number:
-    """The largest ratio of two terms between these ends, as it rises or falls all along; ∞ if it has no bound."""
+    """The largest ratio of two terms between these ends, which is monotone there; ∞ if it has no bound."""
     if len(near) < 2 and (rise > 0) == right:
         return INFINITY
     return maximum(*(_ratio(terms, its, at) for at in near))

@@ -1,6 +1,6 @@
-"""The replay: run y with the noise that makes h(y) + z′ equal h(x) + z, and see whether the outputs are the same.
+"""The replay: run y with the noise that makes h(y) + z′ equal to h(x) + z, and check whether the outputs agree.
 
-If they are, everything after the noise is post-processing, in these runs; if they are not, the input also reaches the
+If they do, everything after the noise is post-processing, in these runs; otherwise, the input also reaches the
 output in another way.
 """
 
@@ -120,7 +120,7 @@ class Replay:
 def released_nodes(tracer: Tracer, x: Any, y: Any) -> tuple[frozenset[int], bool]:
     """The nodes whose numbers are in the output of both inputs unchanged, even with much more noise than usual.
 
-    A clamp changes nothing in most runs; with more noise it does. The second result is whether more noise makes the
+    A clamp has no effect in most runs, but it does with more noise. The second result is whether more noise makes the
     code do something else.
     """
     found = []
@@ -140,7 +140,7 @@ def released_nodes(tracer: Tracer, x: Any, y: Any) -> tuple[frozenset[int], bool
 
 
 def _with_laws_of(run: RecordedRun, laws: list[NodeLaw]) -> frozenset[int]:
-    """The nodes with the same noise as in an earlier run: if a branch decides about it, its law is not known."""
+    """The nodes with the same noise as in an earlier run: if the noise depends on a branch, its law is not known."""
     own = [node_law(node) for node in run.nodes]
     laws += own if not laws else []
     return frozenset(
@@ -282,7 +282,7 @@ def _coarse(first: RecordedRun, second: RecordedRun, released: frozenset[int]) -
 
 
 def _behind(one: Node, other: Node) -> tuple[Node, Node] | None:
-    """The numbers with noise that these are a monotone function of, one by one in their order."""
+    """The numbers with noise of which these are elementwise monotone functions, in order."""
     while not (_known(one, released=False) and _known(other, released=False)):
         pair = []
         for node in (one, other):

@@ -25,9 +25,9 @@ def shifted(
 ) -> RecordedRun | None:
     """A run of y with the noise that makes these sums those of a run of x, to the last bit; None if there is none.
 
-    The noise makes the sums the same but for rounding, and the rounding is taken from x. `partners` has for each number
+    The noise makes the sums equal up to rounding, and the rounding is copied from x. `partners` has, for each number
     of y, counted through all sums, the one of x that it is made equal to; by default the one at its own position.
-    `gaps` are by how much more noise that is likely to be, for each sum.
+    `gaps` are estimates of the additional noise, for each sum.
     """
     nodes = [first.nodes[k] for k in sums]
     targets = _at_partners([node.value for node in nodes], partners)
@@ -66,7 +66,7 @@ def shifted(
 
 
 def _same_steps(first: RecordedRun, second: RecordedRun) -> bool:
-    """Whether two runs drew as much, and did the same with it at the same lines."""
+    """Whether two runs drew equally many numbers and used them in the same way at the same lines."""
     if len(first.nodes) != len(second.nodes) or len(first.draws) != len(second.draws):
         return False
     return all(
@@ -85,7 +85,7 @@ def _at_partners(values: Sequence[Array], partners: Array | None) -> list[Array]
 
 
 def same_noise(one: Node, other: Node) -> bool:
-    """Whether two nodes of different runs are the same but for what was drawn."""
+    """Whether two nodes of different runs differ only in what was drawn."""
     if len(one.draws) != len(other.draws) or len(one.terms) != len(other.terms):
         return False
     return (
@@ -104,12 +104,12 @@ def _alike(one: DrawRecord, other: DrawRecord) -> bool:
 
 
 def close(one: Node, other: Node) -> bool:
-    """Whether two nodes have the same numbers but for rounding."""
+    """Whether two nodes have the same numbers up to rounding."""
     same = one.offset.shape == other.offset.shape
     return same and _close(other.value, one.value, NoiseSite(one, other, released=False).tolerance)
 
 
 def _close(found: Array, target: Array, tolerance: float) -> bool:
-    """Whether the sums are the same but for rounding: then it is only rounding that they are made the same."""
+    """Whether the sums are equal up to rounding, so that making them equal changes only the rounding."""
     with np.errstate(invalid="ignore"):
         return bool((np.abs(target - found) <= 10 * tolerance).all())

@@ -30,15 +30,15 @@ from dpassay.trace.watch.record import Array, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
 
-LEAST, ENOUGH, AT_ONCE = 20, 150, 50  # trials: to see whether watching changes anything; for a bound; in a process
+LEAST, ENOUGH, AT_ONCE = 20, 150, 50  # trials: to check that watching changes nothing; for a bound; in a process
 MOST_UNKNOWN = 0.1  # of all trials, on paths that are not known
 OUT_OF_REACH = 10**9  # trials
-MOST_LEFT_OUT = 0.5  # the probability that a bound may leave out: with more it says nothing
+MOST_LEFT_OUT = 0.5  # the probability that a bound may leave out: with more it is meaningless
 
 
 @dataclass(frozen=True)
 class ReplayTrials:
-    """How many trials agreed, one after the other from the first, and what was different in the one that did not."""
+    """How many trials agreed in a row, counted from the first, and what differed in the one that did not."""
 
     agreed: int
     alpha: float
@@ -48,7 +48,7 @@ class ReplayTrials:
 
     @property
     def p(self) -> float:
-        """At most the probability that a trial does not agree, with confidence 1 − α."""
+        """An upper bound on the probability that a trial does not agree, with confidence 1 − α."""
         if self.different or not self.agreed:
             return 1.0
         if self.left_out:
@@ -65,7 +65,7 @@ class ReplayTrials:
 
 
 def needed(epsilon: float, alpha: float) -> int:
-    """How many trials leave out at most MOST_LEFT_OUT, so that a bound of ε says something.
+    """How many trials it takes to leave out at most MOST_LEFT_OUT, so that a bound of ε is meaningful.
 
     >>> needed(1.0, 0.001), ReplayTrials(needed(1.0, 0.001), 0.001).exception(1.0) <= 0.5
     (48, True)
@@ -117,9 +117,9 @@ def agreeing_outcomes(
         if isinstance(own, Coordinates):
             return own.difference(run)
         if not is_one_of(run, own):
-            return "a run was not one of those that were enumerated: something else decides too"
+            return "a run was not among those enumerated, so something else also matters"
         where = outputs.setdefault(described(run.output), run.reading).difference(run.reading)
-        return "" if where is None else f"outputs that are equal differ in the type, order or last bits of {where}"
+        return "" if where is None else f"outputs with equal values differ in the type, order or last bits of {where}"
 
     return _until_different(tracer, pair, judge, alpha, least, most, budget)
 
@@ -136,7 +136,7 @@ def agreeing_paths(
 ) -> ReplayTrials:
     """The same if the noise is shifted on each path by its own constants; trials on unknown paths are left out.
 
-    Or if it has a piece on each.
+    Or if each path has its own piece of the noise density.
     """
 
     def judge(at: int, run: RecordedRun) -> str | None:
@@ -189,7 +189,7 @@ def _trial(
         return f"a watched run raised an error: {error}", "exception" in natural.paths
     where = natural.difference(run.reading)
     if where is not None:
-        return f"with the same random bits, {where} is not the same when the code is watched", False
+        return f"with the same random bits, {where} differs when the code is watched", False
     run.key = key
     if run.reading.unseen is not None:
         return run.reading.unseen, True
@@ -200,13 +200,13 @@ def _trial(
 
 
 def matched(tracer: Tracer, pair: tuple[Any, Any], at: int, run: RecordedRun, matching: Matching) -> str:
-    """What is different, if anything is, when sums of the other input are those of a run, matched with one another."""
+    """What differs, if anything, when the matched sums of the other input are made equal to those of a run."""
     way = matching.swapped if at else matching
     return _shifted(tracer, pair[1 - at], run, way.sums, way.fits, way.partners)
 
 
 def _as_watched(uses: Sequence[NoiseSite], sums: Sequence[int], at: int, run: RecordedRun, other: RecordedRun) -> bool:
-    """Whether the sums hide what they hid when they were watched, by the same noise."""
+    """Whether the sums hide the same values, by the same noise, as when they were watched."""
     x, y = (other, run) if at else (run, other)
     return all(
         (same_noise(x.nodes[k], use.x) and same_noise(y.nodes[k], use.y))
@@ -233,7 +233,7 @@ def _shifted(
     except MechanismError as error:
         return f"a replay with other noise raised an error: {error}"
     if other is None:
-        return "the two inputs do not do the same with the same noise"
+        return "the code uses the same noise differently for the two inputs"
     if not fits(run, other):
         return "how much the noise hides depends on other noise"
     where = run.reading.difference(other.reading)

@@ -1,1 +1,1 @@
-"""Traces on file: saved, read, and run again."""
+"""Trace files: saved, read, and run again."""

@@ -1,4 +1,4 @@
-"""Traces on file. A file is data: reading one runs nothing, and the subject must be given again.
+"""Trace files. A file is data: reading one runs nothing, and the subject must be given again.
 
 It stores the question, so that it can be asked again, and everything that was found.
 """
@@ -114,9 +114,9 @@ class TraceRecord(_Record):
     @model_validator(mode="after")
     def _can_be_asked(self) -> Self:
         if bool(self.inputs) == bool(self.pairs) or len(self.pairs) % 2:
-            raise ValueError("it has inputs or pairs, one of them")
+            raise ValueError("it must have either inputs or pairs")
         if len(self.given_forms) != len(self.inputs) + len(self.pairs):
-            raise ValueError("its forms are for another number of inputs")
+            raise ValueError("the number of its forms does not match its inputs")
         make_guarantee(self.epsilon, self.delta)
         asked = self.asked
         check_different(asked.inputs, asked.pairs)
@@ -125,7 +125,7 @@ class TraceRecord(_Record):
         return self
 
     def _follows(self) -> None:
-        """Whether what is said of the pair follows from the counts and the replays, computed again."""
+        """Check that what the file says about the pair follows from the counts and the replays."""
         if not 0 < self.alpha <= MOST_ALPHA:
             raise ValueError(
                 f"its error probability is {self.alpha:g}; a trace's is above 0 and at most {MOST_ALPHA:g}"
@@ -152,7 +152,7 @@ class TraceRecord(_Record):
         self._says_so(claimed)
 
     def _says_so(self, claimed: EpsilonDelta) -> None:
-        """Whether the words of a refutation or of a bound have the numbers that it rests on."""
+        """Check that the words of a refutation or a bound contain the numbers that support it."""
         if self.verdict == "refuted" and self.count is not None:
             counted = self.count.counted
             said = f"; counted: {counted}: ε ≥ {counted.epsilon:.3g} (error probability "
@@ -243,7 +243,7 @@ def versions() -> dict[str, str]:
 
 
 def described(tracer: Tracer, name: str) -> dict[str, str]:
-    """What is traced, by its path or its type."""
+    """The traced subject, by its path or its type."""
     return {"kind": "python", "path": name} if ":" in name else describe(tracer.mechanism)
 
 

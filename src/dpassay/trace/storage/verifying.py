@@ -27,9 +27,9 @@ from dpassay.trace.storage.saved import FindingRecord, TraceRecord, described, l
 from dpassay.trace.watch.tracer import Tracer
 
 SAME = 1e-6  # relative: two computations of one number
-ROOM = 10  # times as long as the trace took to refute its claim: the machine may be slower now
+ROOM = 10  # how many times as long as the original refutation a new one may take: the machine may be slower now
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?")
-# Compared in other ways, or dependent on the time that there is.
+# Compared in other ways, or dependent on the available time.
 _NOT_FOUND = {
     *("versions", "subject", "runs", "replays", "count", "apart_from", "pair_epsilon", "reason", "alpha", "seconds"),
 }
@@ -78,7 +78,7 @@ def replay_trace(
 
 
 def _repeated(record: TraceRecord, tracer: Tracer) -> TraceRecord:
-    """The result of asking the same question again."""
+    """The result for the same question, computed again."""
     tracer.begin_again(record.seed)
     asked = replace(record.asked, seconds=_time_for(record))
     return record_of(traced(tracer, asked), tracer, asked)
@@ -90,13 +90,13 @@ def _time_for(record: TraceRecord) -> float | None:
 
 
 def _follows(record: TraceRecord) -> str:
-    """What follows from the numbers in the file, as it was read. The runs behind them are the file's word."""
+    """What follows from the numbers in the file. That the runs were made as recorded is not checked."""
     if record.count is not None:
         a, b = (f"{hits:,} of {runs:,}" for hits, runs in zip(record.count.hits, record.count.runs, strict=True))
         least = f"an epsilon of at least {record.count.counted.epsilon:.6g}"
         return f"{least} follows from the recorded counts, {a} runs against {b}, which were not made again"
     if record.pair_epsilon[1] == math.inf:
-        return "the file bounds nothing"
+        return "the file contains no bound"
     at = f" at delta {record.delta}" if float(record.delta) else ""
     most = (
         f"an epsilon of at most {record.pair_epsilon[1]:.6g}{at}, apart from a probability of {record.apart_from:.3g},"
@@ -113,7 +113,7 @@ def _other_versions(record: TraceRecord, now: TraceRecord) -> tuple[str, ...]:
 
 
 def _all_the_same(record: TraceRecord, now: TraceRecord, replays: bool) -> tuple[bool, str]:
-    """Whether everything is found again; and a sentence."""
+    """Whether everything is found again, and a sentence about it."""
     which = f"with the recorded seed {record.seed}"
     before, after = (_compared(one, replays) for one in (record, now))
     if before["verdict"] != after["verdict"]:
@@ -125,7 +125,7 @@ def _all_the_same(record: TraceRecord, now: TraceRecord, replays: bool) -> tuple
 
 
 def _compared(record: TraceRecord, replays: bool) -> dict[str, Any]:
-    """What a repetition must find again. Without the seed's noise: which draws there are, but not how many."""
+    """What a repetition must find again. Without the recorded noise: which draws there are, but not how many."""
     data = {name: one for name, one in record.model_dump(mode="json").items() if name not in _NOT_FOUND}
     for name in ("findings", "warnings"):
         data[name] = [{key: one[key] for key in ("rule", "file", "line")} for one in data[name]]
@@ -163,7 +163,7 @@ def _alike(was: Any, now: Any) -> bool:
 
 
 def _with_fresh_seed(record: TraceRecord, tracer: Tracer, seed: int) -> tuple[bool, str]:
-    """Whether other noise gives the same verdict, the same rule with its line, and the same loss; and a sentence."""
+    """Whether other noise gives the same verdict, the same rule with its line, and the same loss, and a sentence."""
     which = f"with the fresh seed {seed}"
     tracer.begin_again(seed)
     result = _pair_again(record, tracer, seed)

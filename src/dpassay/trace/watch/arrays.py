@@ -1,4 +1,4 @@
-"""An array that remembers the noise in it, in front of the plain one, which all operations use."""
+"""An array that records the noise in it and wraps the plain array, which all operations use."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _KEPT = {
 
 
 class WatchedArray(np.ndarray):
-    """An array that remembers the noise in it. `raw` is the array of the code, which shares its numbers."""
+    """An array that records the noise in it. `raw` is the array of the code, which shares its memory."""
 
     node: Node | None
     raw: Array | None
@@ -83,7 +83,7 @@ class WatchedArray(np.ndarray):
 
     @property
     def base(self) -> Any:
-        """What the array of the code is a view of."""
+        """The array that the array of the code is a view of."""
         base, parent = plain(self).base, self.parent
         return parent if parent is not None and base is plain(parent) else base
 
@@ -187,7 +187,7 @@ def _moving(name: str) -> Callable[..., Any]:
 
 
 def _in_place(name: str) -> Callable[[Any, Any], Any]:
-    """An operator such as +=, done in the array of the code."""
+    """An operator such as +=, applied to the array of the code."""
     own, ufunc = getattr(operator, f"__i{name}__"), BINARY.get(name)
 
     def operate(self: Any, other: Any) -> Any:

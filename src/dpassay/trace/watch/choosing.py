@@ -1,6 +1,6 @@
 """Draws of one of several things, recorded as the index of what was drawn, with all probabilities.
 
-The code gets what it would have got, from the same random bits; only where another draw was requested is it replaced.
+The code gets what it would have got from the same random bits, unless another draw was requested.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _mixed = [False]  # whether a run drew from Python's generators and from numpy's
 
 
 def state_of(generator: Any) -> Any:
-    """What tells the state of a generator from others, of Python or of numpy; None if it cannot be read.
+    """A value that identifies the state of a Python or numpy generator; None if the state cannot be read.
 
-    That of Python's takes long to read, so it is read only where a run has used both: one may have the other's state.
+    A Python state is slow to read, so it is read only if a run has used both kinds: one may have the other's state.
     """
     bits = getattr(generator, "bit_generator", None) or getattr(generator, "_bit_generator", None)
     python = isinstance(generator, random.Random) and not isinstance(generator, random.SystemRandom)
@@ -71,7 +71,7 @@ def state_of(generator: Any) -> Any:
 
 
 def note_set_state() -> None:
-    """Draws after this may be those before it."""
+    """Record that later draws may repeat earlier ones."""
     run = current()
     if run is not None and not drawing and not importing():
         run.opaque.append(("a generator whose state it sets", caller()))
@@ -79,7 +79,7 @@ def note_set_state() -> None:
 
 @cache
 def setting(set_state: Callable[..., Any]) -> Callable[..., Any]:
-    """What sets the state of one of Python's generators."""
+    """A function that sets the state of a Python generator, recorded."""
 
     @wraps(set_state)
     def noted(self: Any, state: Any) -> Any:
@@ -90,7 +90,7 @@ def setting(set_state: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def with_index(generator: Any, naturally: Callable[[], Any], index: Callable[[], Any]) -> tuple[Any, Any]:
-    """What a draw gives, and the index of it, from the same random bits.
+    """The result of a draw and its index, from the same random bits.
 
     The index is None if it needs other bits, and the result is None if the generator's state cannot be read.
     """
@@ -199,7 +199,7 @@ def _affine(draw: DrawRecord, things: Array) -> Node | None:
 def ordered(run: RecordedRun, source: str, at: Sequence[int], things: Sequence[Any]) -> list[int]:
     """Record that some of several things were drawn in an order, all equally likely; returns the order to use.
 
-    Orders that look the same are one. Too many are recorded without their probabilities.
+    Indistinguishable orders count as one. If there are too many, they are recorded without their probabilities.
     """
     run.orders.append((len(run.draws), len(at) == len(things), caller()))
     if math.perm(len(things), len(at)) > MOST_ORDERS:

@@ -1,6 +1,6 @@
-"""What the code decides by a number with noise in it: what it is compared with, where it is cast, hashed or printed.
+"""Decisions based on a number with noise in it: what it is compared with, where it is cast, hashed or printed.
 
-For uniform numbers the points at which a decision changes are recorded, so that all outcomes can be gone through.
+For uniform numbers the points at which a decision changes are recorded, so that all outcomes can be enumerated.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def decided(node: Node | None, what: str) -> None:
 
 
 def compared_with(ufunc: Any, nodes: Sequence[Node | None], values: Sequence[Any]) -> None:
-    """Record with what drawn numbers are compared; NaN if it is not known what decides."""
+    """Record what drawn numbers are compared with; NaN if the decision is not understood."""
     run = current()
     if run is None or len(run.compared) > MOST_CUTS:
         return

@@ -1,4 +1,4 @@
-"""How numbers with noise in them are followed through the code: as offset + factor · number + ….
+"""How numbers with noise in them are followed through the code, in the form offset + factor · number + ….
 
 Sums and products with plain numbers keep this form. Anything else is a formula: its result gets its own numbers, and
 the function and its parts are recorded.
@@ -182,7 +182,7 @@ def joined(parts: Sequence[tuple[Node | None, Array]], join: Callable[[list[Arra
 
 
 def assigned(node: Node | None, values: Array, key: Any, other: Node | None, given: Any) -> Node | None:
-    """Numbers of which some are overwritten, by a node or by plain numbers."""
+    """Numbers some of which are overwritten by a node or by plain numbers."""
     part = (other, asarray(given if other is None else other.offset))
 
     def join(arrays: list[Array]) -> Array:
@@ -227,7 +227,7 @@ def dotted(nodes: Sequence[Node | None], values: Sequence[Any]) -> Node | None:
         return None
     found = None if shapes[0][-1:] != shapes[1] else combined(np.multiply, nodes, [asarray(one) for one in values])
     total = None if found is None else summed(found, len(shapes[0]) - 1, mean=False)
-    if total is not None:  # what is multiplied by 0 is not in it
+    if total is not None:  # a number multiplied by 0 does not occur in it
         terms: list[tuple[Array, Array]] = []
         for index, factor in total.terms:
             _add_term(terms, np.where(factor == 0, -1, index), factor)
@@ -236,7 +236,7 @@ def dotted(nodes: Sequence[Node | None], values: Sequence[Any]) -> Node | None:
 
 
 def consistent(node: Node, values: Any) -> bool:
-    """Whether a node is still valid: numbers that were changed without notice are no longer followed."""
+    """Whether a node is still valid: numbers that were changed unnoticed are no longer followed."""
     result = asarray(values, dtype=float)
     if node.offset.shape != result.shape:
         return False

@@ -1,7 +1,7 @@
 """How code takes its batches, and which sampling its privacy accountant assumes.
 
 An accountant's ε is about the sampling that it assumes, usually Poisson: each record is in a batch independently of
-all others. For the batches of a shuffled loader it says nothing. Needs only the standard library.
+all others. It does not apply to the batches of a shuffled loader. Needs only the standard library.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _IN_ORDER, _SHUFFLED = "batches in a fixed order", "batches of a shuffled data s
 def mismatch(run: RecordedRun, by_hand: bool) -> tuple[CodeLine, str] | None:
     """The line that takes batches in another way than an accountant assumes, and a sentence.
 
-    None if some loader takes them as assumed: another may read what the model is only tested on. Without a loader the
+    None if some loader takes them as assumed: another one may read test data. Without a loader the
     code takes them itself, `by_hand`, if it draws nothing but orders and noise.
     """
     orders = [(_SHUFFLED if whole else _WITHOUT, place) for _, whole, place in run.orders]
@@ -38,7 +38,7 @@ def mismatch(run: RecordedRun, by_hand: bool) -> tuple[CodeLine, str] | None:
         if known and not any(taken in fits for taken, _ in known):
             taken, place = known[0]
             said = f"{place} takes {taken}, and {accountant} at {at} accounts for {assumed}"
-            return place, f"{said}: the ε that it computes is not about these batches"
+            return place, f"{said}: the ε that it computes does not apply to these batches"
     return None
 
 
@@ -86,7 +86,7 @@ def sampling_of(loader: Any) -> str:
 
 
 def is_base_seed(frame: FrameType | None) -> bool:
-    """Whether a torch loader draws the number that seeds its worker processes, although it has none: nobody uses it."""
+    """Whether a torch loader without worker processes draws the number that would seed them: it is never used."""
     while frame is not None and frame.f_code.co_filename.endswith(os.path.join("utils", "_stats.py")):
         frame = frame.f_back  # torch counts calls there
     if frame is None or frame.f_code.co_name != "__init__":

@@ -1,8 +1,8 @@
-"""Numbers of numpy and of Python that remember the noise in them.
+"""numpy and Python numbers that record the noise in them.
 
-Whatever the code does with them is done with the plain numbers, so that its results, their types and its errors are
-those of the code when it is not watched; what is known of a result is put beside it. `follow` has the operations that
-are followed. After others, such as a sort, nothing is known: the replay decides about them.
+All operations use the plain numbers, so that the results of the code, their types and its errors are
+those of the unwatched code; what is known about a result is attached to it. `follow` has the operations that
+are followed. After others, such as a sort, nothing is known, and the replay decides.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def register(natural: type, kind: type, strip: Callable[[Any], Any]) -> None:
 
 
 def stands_for(kind: type, natural: Callable[[Any], Any]) -> None:
-    """A type whose values are replaced by others when they leave the code."""
+    """Register a type whose values are replaced by plain ones when they leave the code."""
     _STRIPPING[kind] = natural
 
 
@@ -74,7 +74,7 @@ def with_node(values: Any, node: Node | None, scalar: bool, sure: bool = False) 
 
 
 def node_of(value: Any) -> Node | None:
-    """What is known about a number or an array while a run is watched."""
+    """The node that describes a number or an array while a run is watched."""
     if type(value) not in NATURAL or current() is None:
         return None
     node = value.node
@@ -119,7 +119,7 @@ def _is(one: Any, other: Any) -> bool:
 
 
 def attempted(find: Callable[[], _T | None]) -> _T | None:
-    """What is known of a result; nothing if that cannot be computed, which must not disturb the code."""
+    """What is known about a result, or None if computing that fails, which must not disturb the code."""
     if current() is None:
         return None
     try:
@@ -130,7 +130,7 @@ def attempted(find: Callable[[], _T | None]) -> _T | None:
 
 
 def given_back(result: Any, arguments: Any) -> Any:
-    """A result as the code gets it: an argument itself, or new numbers of which nothing is known."""
+    """A result as the code gets it: an argument itself, or new numbers without a node."""
     if isinstance(result, tuple) and type(result) is tuple:
         return tuple(given_back(one, arguments) for one in result)
     if isinstance(result, np.ndarray):
@@ -346,7 +346,7 @@ assert all(hasattr(math, name) for name in MATH)
 
 
 def quantiles() -> Iterator[tuple[type, str, Callable[..., Any]]]:
-    """The methods that turn uniform numbers into others, of what the process has loaded: class, name, and watched."""
+    """The methods of loaded libraries that turn uniform numbers into others: class, name, and watched version."""
     if "statistics" in sys.modules:
         normal = sys.modules["statistics"].NormalDist
         yield normal, "inv_cdf", _quantile(normal.inv_cdf, True)
@@ -377,7 +377,7 @@ def _quantile(own: Callable[..., Any], one_by_one: bool) -> Callable[..., Any]:
 
 
 def adding(things: Any, /, start: Any = 0) -> Any:
-    """Python's sum, in which watched numbers stay watched: exact floats are added with less rounding than others."""
+    """Python's sum, with watched numbers kept watched: it adds exact floats with less rounding than other types."""
     return _ADD_ALL(things, start) if current() is None else _added(_ADD_ALL, list(things), start)
 
 
@@ -405,7 +405,7 @@ def _added(add: Callable[..., Any], parts: list[Any], *start: Any) -> Any:
 
 
 def overwritten(array: Any, key: Any, value: Any) -> Node | None:
-    """What is known of an array after an assignment to a part of it; asked before it is made."""
+    """What is known about an array after an assignment to a part of it; called before the assignment."""
     own, other = node_of(array), gathered(value)
     if own is None and other is None:
         return None

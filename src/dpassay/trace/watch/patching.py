@@ -1,4 +1,4 @@
-"""Values that are replaced during a run and put back after it, and built-in functions as the code knows them."""
+"""Values that are replaced during a run and restored after it, and built-in functions as the code sees them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _patches_nothing = object()
 
 
 class _AsNatural(type):
-    """What the code asks with `type(z)`: watched numbers have the types that they stand for."""
+    """The result of `type(z)` in the code: watched numbers have the types that they stand for."""
 
     def __call__(cls, *arguments: Any, **options: Any) -> Any:
         if len(arguments) == 1 and not options:
@@ -94,7 +94,7 @@ class _AsNumber(type):
         return with_node(cls.own(plain(arguments[0])), one, scalar=True)
 
     def keeps(cls, value: Any) -> bool:
-        """Whether the number stays what it is; an integer of a fraction, or a number in a text, is another."""
+        """Whether the number is unchanged, unlike the integer part of a fraction or a number parsed from a text."""
         whole = isinstance(value, int | np.integer) or getattr(value, "dtype", np.dtype("U1")).kind in "iu"
         real = isinstance(value, float | np.floating) or getattr(value, "dtype", np.dtype("U1")).kind == "f"
         return whole or (cls.own is float and real)
@@ -119,7 +119,7 @@ class _AsNumber(type):
 
     @property
     def dtype(cls) -> Any:
-        """What numpy takes it for."""
+        """The dtype that numpy gives it."""
         return np.dtype(cls.own)
 
 

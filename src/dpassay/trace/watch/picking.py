@@ -1,7 +1,7 @@
 """The largest of several noisy numbers, as a draw of its index: Gumbel-max, report-noisy-max, permute-and-flip.
 
 The probability of each index is the integral of its density times the distribution functions of the others, by
-Gauss-Legendre quadrature between the points where these bend. It is a number for judging, not a certified bound.
+Gauss-Legendre quadrature between the points where these have a kink. It is an approximation, not a certified bound.
 """
 
 from __future__ import annotations

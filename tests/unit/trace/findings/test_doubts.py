@@ -49,7 +49,7 @@ def test_code_that_keeps_its_answers_is_left_open(also: Any) -> None:
     kept = lru_cache(lambda x: x + np.random.laplace())
     result = dpassay.trace(lambda x: [kept(x), also()], [0.0, 1.0], epsilon=1, hostile=False)
     assert result.verdict.open
-    assert "the same answer again" in result.verdict.reason
+    assert "the same output again" in result.verdict.reason
     assert result.pair_epsilon.upper == math.inf
 
 
@@ -83,7 +83,7 @@ def test_an_answer_that_is_given_again_to_every_input_is_left_open() -> None:
 
     result = dpassay.trace(code, [0.0, 1.0], epsilon=1, hostile=False)
     assert result.verdict.open
-    assert "an input that was asked about before gets the same answer again" in result.verdict.reason
+    assert "an input that was given before gets the same output again" in result.verdict.reason
 
 
 @pytest.mark.long

@@ -27,8 +27,8 @@ def test_no_result_is_asked_about() -> None:
     with pytest.raises(MechanismError, match=r"returned None on every run: did you forget `return`\?"):
         reason(lambda x: None)
     assert "forget" not in reason(lambda x: None if x else 3)
-    assert "of both inputs nothing came out: does the code return its result? In " in reason(lambda x: [])
-    assert "of both inputs the same came out, without noise. In " in reason(lambda x: 3)
+    assert "both inputs gave no output: does the code return its result? In " in reason(lambda x: [])
+    assert "both inputs gave the same output, without noise. In " in reason(lambda x: 3)
 
 
 def test_a_bound_on_norms_is_not_taken_for_one_on_distances() -> None:
@@ -212,12 +212,12 @@ def test_the_same_draws_are_not_said_to_differ(code: Any) -> None:
 
 def test_a_bound_that_takes_more_replays_says_how_much_more_time_they_take() -> None:
     assert _too_few(ReplayTrials(500, 1e-3), 9.0) == (
-        f"500 replays agreed, and a bound of 9 takes {needed(9, 1e-3):,}: give about "
-        f"{math.ceil(2 * needed(9, 1e-3) / 500)} times the time (--time)"
+        f"500 replays agreed, but a bound of 9 needs {needed(9, 1e-3):,}: allow about "
+        f"{math.ceil(2 * needed(9, 1e-3) / 500)} times as much time (--time)"
     )
     none = _too_few(ReplayTrials(0, 1e-3), 1.0)
-    assert none == "there was no time for a replay, and a bound of 1 takes 48: give more (--time)"
-    assert _too_few(ReplayTrials(500, 1e-3), 50.0).endswith("it is out of reach")
+    assert none == "there was no time for a replay; a bound of 1 needs 48: allow more time (--time)"
+    assert _too_few(ReplayTrials(500, 1e-3), 50.0).endswith("that is out of reach")
 
 
 def test_more_time_makes_as_many_replays_as_a_bound_takes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,7 @@ def test_a_wrong_shift_is_noticed() -> None:
 
     assert said(paths) == {""}
     still = {path: replace(one, by={}) for path, one in paths.shifts[0].items()}
-    assert "the two inputs do not do the same with the shifted noise" in said(Paths(1.0, (still, {})))
+    assert "the code uses the shifted noise differently for the two inputs" in said(Paths(1.0, (still, {})))
     assert said(Paths(1.0, ({}, {}))) == {None}
 
 
@@ -208,7 +208,7 @@ def test_noise_that_was_not_shifted_as_stated_is_noticed(monkeypatch: pytest.Mon
         return requested(self, x, {**noise, 1: noise[1] + 5.0} if noise else noise, **more)
 
     monkeypatch.setattr(Tracer, "run", moved)
-    assert judged(tracer, pair, 0, run, paths) == "the shifted noise is none that the code can draw"
+    assert judged(tracer, pair, 0, run, paths) == "the code cannot draw the shifted noise"
 
 
 def kept_if_large(x: float, rng: Any) -> float | None:
@@ -227,7 +227,7 @@ def test_a_sum_is_made_the_same_by_its_noise_and_not_by_force() -> None:
     assert {judged(tracer, pair, 0, run, paths) for run in runs} == {""}
     still = {path: replace(one, by={}) for path, one in paths.shifts[0].items()}
     said = {judged(tracer, pair, 0, run, Paths(1.0, (still, {}))) for run in runs}
-    assert "a sum with noise is not the same with the shifted noise" in said
+    assert "a sum with noise is different with the shifted noise" in said
 
 
 @pytest.mark.parametrize("side", [0, 1])

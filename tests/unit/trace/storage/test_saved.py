@@ -177,7 +177,7 @@ def test_a_file_starts_nothing_by_itself(tmp_path: Path) -> None:
         ({"runs": "9"}, "is damaged: runs"),
         ({"hostile": 1}, "is damaged: hostile"),
         ({"pairs": [[0.0, 1.0], [0.0, 1.0]]}, "equal inputs cannot be distinguished"),
-        ({"inputs": [1.0, 2.0]}, "it has inputs or pairs, one of them"),
+        ({"inputs": [1.0, 2.0]}, "it must have either inputs or pairs"),
         ({"neighbours": "word"}, "neighbors are two texts"),
         ({"verdict": "open"}, "so the claim is not open"),
         ({"pair_epsilon": [1.9, "inf"]}, "the lower end for its pair is 1.9"),

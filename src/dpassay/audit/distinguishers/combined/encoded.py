@@ -52,7 +52,7 @@ class LeafEncoder:
 class Encoded(Distinguisher):
     """How well leaves of the output agree with the code of the second input, compared with that of the first.
 
-    By itself it counts equal entries. A `base` sees two more measures: products, and how close numbers are.
+    By itself it counts equal entries. A `base` uses two more measures: products, and how close numbers are.
     """
 
     encoder: LeafEncoder

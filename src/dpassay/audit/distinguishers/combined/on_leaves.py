@@ -210,7 +210,7 @@ class OnLeaves(Distinguisher):
 
 
 def _token_in_words(token: str) -> str:
-    """A leaf as `written` has it, for a reader: integers are in hexadecimal there, and nothing is a missing leaf."""
+    """A leaf from its `written` form, for a reader: there, integers are hexadecimal and a missing leaf is empty."""
     return str(int(token, 16)) if _HEXADECIMAL.fullmatch(token) else token or "missing"
 
 
