@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from dpassay.pipeline.regions import Region
 
 MOST_RUNS = 10**12
-MOST_ALPHA = 0.2  # a refutation that is wrong more often than this says nothing
+MOST_ALPHA = 0.2  # a refutation that is wrong more often than this is meaningless
 SEARCH_SHARE = 0.15  # of the runs, at most, if there are several pairs
 Unknown = Literal["refuse", "repr", "bytes"]  # what to do with outputs of types that cannot be read
-INPUT_SOURCES = ("pairs", "inputs", "region", "text", "candidates")  # what to distinguish: one of them at a time
+INPUT_SOURCES = ("pairs", "inputs", "region", "text", "candidates")  # what to distinguish: exactly one of them
 
 Progress = Callable[[int, int, str], None]
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -123,14 +123,14 @@ class AuditOptions:
         if self.search_runs is not None:
             known["search_runs"] = whole(self.search_runs, "search_runs", 0)
         if self.fixed and self.until_refuted:
-            raise InputError("fixed=True makes all runs and until_refuted=True stops early: leave one of them out")
+            raise InputError("fixed=True makes all runs but until_refuted=True stops early: specify only one of them")
         if self.unknown not in get_args(Unknown):
             raise InputError(f"unknown must be one of {', '.join(get_args(Unknown))}, got {self.unknown!r}")
         _ = self.seconds  # raises here if it is not a duration
         if self.vocabulary is not None and self.text is None:
             raise InputError("a vocabulary gives replacement words for a text: give one, text='book a flight'")
         if self.resume and self.save is None:
-            raise InputError("to continue an audit, say which: resume=True needs save=FILE")
+            raise InputError("to continue an audit, specify its file: resume=True needs save=FILE")
         if self.guesser is not None and not (self.workers is None and self.cluster is None):
             raise InputError("your own guesser cannot be sent to workers: leave out workers and cluster")
         save = None if self.save is None else Path(self.save)

@@ -1,4 +1,4 @@
-"""What an audit decides: a mechanism, a guarantee, which inputs are neighbours, and which of them may be compared."""
+"""What an audit decides about: a mechanism, a guarantee, which inputs are neighbors, and which may be compared."""
 
 from dataclasses import fields, replace
 from typing import Any
@@ -32,7 +32,7 @@ from dpassay.values import dataclass
 
 @dataclass(frozen=True)
 class ResolvedAudit:
-    """The question of an audit with everything resolved, and the options it was asked with."""
+    """The question of an audit with everything resolved, and its options."""
 
     mechanism: Mechanism
     name: str
@@ -124,7 +124,7 @@ def _hostile(
     They count if the relation was stated. Otherwise the claim is about the stated inputs, and these lie outside it.
     """
     if isinstance(mechanism, Pipeline) or len(sets[0]) > 2:
-        raise InputError("hostile inputs are for code that is run on pairs: leave hostile=True out")
+        raise InputError("hostile inputs are for code that is run on pairs: omit hostile=True")
     known = [shown(y, 10**6) for _, y in sets]
     found: list[tuple[Any, Any]] = []
     rng = np.random.default_rng(seed)
@@ -137,7 +137,7 @@ def _hostile(
 
 
 def _adapted(known: ReadObject | None, subject: Any, options: AuditOptions) -> tuple[Any, AuditOptions]:
-    """What to run for a library's object, and the options with what the object states itself; others unchanged."""
+    """What to run for a library's object, and the options including what it states itself; others are unchanged."""
     if known is None:
         return subject, options
     known = known.between(options.neighbours)
@@ -153,7 +153,7 @@ def _adapted(known: ReadObject | None, subject: Any, options: AuditOptions) -> t
 
 
 def _claim(subject: Any, options: AuditOptions) -> Claim | None:
-    """The claim that a subject is, or makes with its parameters; None for anything that can only be run."""
+    """The claim that a subject is, or that it makes with its parameters; None for anything that can only be run."""
     parameters = dict(options.parameters)
     if isinstance(subject, str):
         from dpassay.claims.registry import claim_called

@@ -1,7 +1,7 @@
 """Audits: refute a claim from a mechanism's outputs alone, with the error probability stated.
 
 Search for a promising pair, learn what distinguishes its outputs, test that on fresh runs, and shrink the
-counterexample. An audit gives only lower bounds: if it refutes nothing, it has proved nothing.
+counterexample. An audit gives only lower bounds: if it refutes nothing, it proves nothing.
 """
 
 import time
@@ -45,7 +45,7 @@ DISTRIBUTION_SHARE, ARTIFACTS_SHARE, BATCHES_SHARE, OUTSIDE_SHARE = 0.1, 0.01, 0
 OUTSIDE_RUNS = 0.2  # of the runs, for inputs that the claim is not known to cover
 AGAIN = 4_000  # runs after a refutation, at least, that show how wrong the claim is…
 AGAIN_ALONE = 1_000  # …and if each call gives one output
-AGAIN_SLOW, SLOW = 100, 0.005  # …and if a run takes more seconds than this: whoever waits wants the verdict
+AGAIN_SLOW, SLOW = 100, 0.005  # …and if a run takes more seconds than this, so that the user does not wait long
 BATCHES, OUTSIDE = "a bound from batches", "inputs outside the claim"
 GAME, DISTRIBUTION, ARTIFACTS = "the guessing game", "the sampler against its distribution", "the last bits of floats"
 
@@ -55,14 +55,14 @@ def audit(subject: Any, /, pairs: Sequence[tuple[Any, Any]] | None = None, **mor
     """Try to refute a claim by running the mechanism.
 
     The mechanism is anything with `sample(x, n, rng)`, a function `f(x)`, `f(x, rng)` or `f(x, n, rng)`, a pipeline or
-    its text, or a `Claim`. What to tell apart: `pairs`, a list of `inputs`, a `region` (also as text), the words of a
+    its text, or a `Claim`. What to distinguish: `pairs`, a list of `inputs`, a `region` (also as text), the words of a
     `text`, or M `candidates`. At most `runs` runs are made and the total error probability is at most `alpha`.
 
     Keywords that are not options are parameters of the claim or the pipeline; `parameters`, a mapping, takes those
     whose names are also options.
 
-    Floating-point artefacts, in the last bits of outputs, reveal more than a mechanism's formula suggests. With `bits`
-    they count; by default a few runs look for them, and what they reveal is a warning; `bits=False` disables that.
+    Floating-point artifacts in the last bits of outputs reveal more than a mechanism's formula suggests. With `bits`
+    they count; by default a few runs test for them and may give a warning; `bits=False` disables that.
 
     The mechanism runs in this process, in local processes (`workers` is their number), or on the Dask `cluster` at an
     address; kernels run on the `device`, "cpu" or "cuda". The same seed gives the same counts everywhere.
@@ -87,7 +87,7 @@ def run_audit(subject: Any, options: AuditOptions) -> Verdict:
     from dpassay.audit.remote.distributed import named, on_executor
     from dpassay.compute.workers import make_executor
 
-    named(question.mechanism)  # what cannot be sent is refused before anything is run
+    named(question.mechanism)  # refuses a mechanism that cannot be sent, before anything is run
     with closing(make_executor(options.workers, options.cluster)) as executor:
         return _Audit(question, note, on_executor(executor), executor.describe).verdict()
 
@@ -116,7 +116,7 @@ class _Audit:
             self._resume()
 
     def _shares(self) -> dict[str, float]:
-        """How much of the error probability each test may spend; 0 for one that is not made."""
+        """How much of the error probability each test may spend; 0 for a test that is not made."""
         question, options = self.question, self.options
         known = question.experiment(question.input_sets[0], 0).distributions() is not None
         if options.bits and known:
@@ -141,7 +141,7 @@ class _Audit:
         if state.alpha != dict(self.budget.entries)[GAME]:  # it was begun with other options, and keeps its share
             self.budget.entries, state.batches_alpha, state.shrunk = [(GAME, state.alpha)], 0.0, True
         self.distribution_alpha = 0.0  # the outputs to compare with the distribution are gone
-        self.artifacts_alpha = self.outside_alpha = 0.0  # and there is α for only one look at artefacts and outside
+        self.artifacts_alpha = self.outside_alpha = 0.0  # and there is α for only one look at artifacts and outside
         self.warnings += [said for said in (state.artifacts, state.restarted) if said]
         self.warnings.append(
             f"{state.game.runs:,} of these runs come from {self.file.path}; start again if the mechanism has changed."
@@ -173,7 +173,7 @@ class _Audit:
         return result
 
     def _gave_only_none(self) -> bool:
-        """Whether all outputs were None, as far as they were kept, and the code may have forgotten its `return`."""
+        """Whether all stored outputs were None and the code may lack a `return`."""
         game = self.state.game
         seen = [*game.shown, *(outputs for batches in game.kept for outputs in batches)]
         return only_none(seen) and not answers(self.question.mechanism) and not is_refuted(self.question, self.state)
@@ -214,7 +214,7 @@ class _Audit:
         return counts + f" They are kept in {self.file.path}; resume=True continues from them."
 
     def _tell(self, spent: int, note: str, of: int | None = None) -> None:
-        """Report progress, and save the audit if its file is due."""
+        """Report progress, and save the audit if it is time to."""
         self.state.spent = spent
         if self.options.progress is not None:
             self.options.progress(spent, of or self.options.runs, note)
@@ -241,7 +241,7 @@ class _Audit:
         return state.inputs
 
     def _leave_runs_for_artifacts(self, inputs: tuple[Any, ...]) -> int:
-        """Reserve runs to look for floating-point artefacts, or return what that would have cost."""
+        """Reserve runs to test for floating-point artifacts, or return what that would have cost."""
         left = self.options.runs - self.state.searched
         runs, probed = float_artifacts.wanted(self.question, inputs, self.artifacts_alpha, left)
         self.state.searched += probed
@@ -280,7 +280,7 @@ class _Audit:
         """Continue after a refutation, for a higher bound. Until there is one, the first refutation stands.
 
         How long depends only on the number of runs, and on whether a run takes milliseconds: otherwise a slow machine
-        gives the same counts as a fast one. The bound holds at all times simultaneously, so the highest may be
+        gives the same counts as a fast one. The bound holds simultaneously at all times, so the highest may be
         reported.
         """
         options, state, game = self.options, self.state, self.state.game
@@ -294,7 +294,7 @@ class _Audit:
         most = min(options.runs - state.searched, once + again)
         try:
             for _ in anytime(experiment, longer, most, None, self.run_tasks):
-                said = "refuted; finding out how wrong the claim is"
+                said = "refuted; tightening the bound"
                 self._tell(state.searched + longer.runs, said, state.searched + most)
         except MechanismError as error:
             self.warnings.append(f"The claim was refuted; in a later run the mechanism failed: {error}"[:500])
@@ -321,7 +321,7 @@ class _Audit:
         state.spent = before + shrinking.spent
 
     def _look_for_artifacts(self, inputs: tuple[Any, ...], most: int) -> None:
-        """Whether floating-point artefacts would refute the claim, which gives a warning."""
+        """Whether floating-point artifacts would refute the claim, which gives a warning."""
         state, before = self.state, self.state.spent
         for runs, state.artifacts in float_artifacts.look(self.question, inputs, most, self.artifacts_alpha):
             self._tell(before + runs, "looking at the last bits")

@@ -369,14 +369,14 @@ def test_another_versions_file_is_refused(tmp_path, monkeypatch):
         ({"inputs": []}, "the list of inputs is empty"),
         ({"inputs": "ab"}, "inputs must be a list, got 'ab'"),
         ({"pairs": (0.0, 1.0)}, "a pair is two inputs"),
-        ({"text": 3}, "a text is needed, got 3"),
+        ({"text": 3}, "text must be a text, got 3"),
         ({"pairs": [("a b", "c d")], "neighbours": "word"}, "are not neighbors: they differ in 2 words"),
         ({"inputs": ["a b", "c d", "e"], "neighbours": "word"}, "no two of the inputs are neighbors"),
         ({"pairs": PAIR, "search_runs": -1}, "search_runs must be"),
         ({"inputs": ["a", "a"]}, "at least two that differ"),
         ({"text": "  "}, "has no words"),
         ({"candidates": [1]}, "at least two inputs"),
-        ({}, "say which inputs to compare"),
+        ({}, "specify the inputs to compare"),
         ({"pairs": PAIR, "text": "a b"}, "in one way"),
         ({"pairs": PAIR, "alpha": 0}, "alpha is an error probability.*got 0"),
         ({"pairs": PAIR, "alpha": 2}, "alpha is an error probability.*got 2"),
@@ -588,7 +588,7 @@ def test_ctrl_c_after_the_refutation_keeps_it(tmp_path):
 
 
 def test_stopping_at_once_and_making_all_runs_exclude_each_other():
-    with pytest.raises(InputError, match="leave one of them out"):
+    with pytest.raises(InputError, match="specify only one of them"):
         audit(laplace, PAIR, epsilon=1, fixed=True, until_refuted=True)
 
 

@@ -1,4 +1,4 @@
-"""Which inputs an audit may compare: pairs, a list, a region, the words of a text, or many candidates.
+"""The inputs that an audit may compare: pairs, a list, a region, the words of a text, or many candidates.
 
 Every pair is covered by the guarantee, as far as that can be seen from the inputs.
 """
@@ -38,13 +38,13 @@ def input_sets(
     vocabulary: Sequence[str] = (),
     odd_words: bool = True,
 ) -> list[tuple[Any, ...]]:
-    """All pairs, or larger sets, of inputs that may be audited, from the one source that is given.
+    """All pairs, or larger sets, of inputs that may be audited, from the single source given.
 
     In a text, a word may be replaced by a word of the vocabulary and, unless told otherwise, by odd words.
     """
     given = [name for name, value in sources.items() if value is not None]
     if len(given) > 1:
-        raise InputError(f"say in one way which inputs to compare, not in {len(given)}: {' and '.join(given)}")
+        raise InputError(f"specify the inputs to compare in one way, not in {len(given)}: {' and '.join(given)}")
     pipeline = mechanism if is_pipeline(mechanism) else None
     if not given:
         if pipeline is not None and relation.relation == "add-remove-record" and relation.count > 1:
@@ -56,7 +56,7 @@ def input_sets(
             from dpassay.audit.inputs.region_pairs import pipeline_pairs
 
             return [tuple(pair) for pair in pipeline_pairs(pipeline, relation)]
-        raise InputError("say which inputs to compare: pairs=[(X, Y)], or inputs, a region, a text, or candidates")
+        raise InputError("specify the inputs to compare: pairs=[(X, Y)], or inputs, a region, a text, or candidates")
     value = sources[given[0]]
     if given[0] == "region":
         from dpassay.audit.inputs.region_pairs import region_pairs

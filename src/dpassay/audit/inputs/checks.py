@@ -1,4 +1,4 @@
-"""Inputs as given: whether they differ, are neighbours as far as can be seen, and can be run."""
+"""Checks of the given inputs: whether they differ, can be neighbors, and can be run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_PAIRS = 5000
 
 
 def check_neighbours(inputs: tuple[Any, ...], relation: Neighbours, pipeline: Pipeline | None) -> None:
-    """Refuse inputs that a pipeline cannot be run on, and inputs of which two are seen not to be neighbours."""
+    """Refuse inputs that a pipeline cannot be run on, and inputs two of which are evidently not neighbors."""
     for x in inputs:
         check_runs(pipeline, x)
     for x, y in combinations(inputs[:64], 2):
@@ -105,7 +105,7 @@ def why_not_neighbours(x: Any, y: Any, relation: Neighbours, pipeline: Pipeline 
 
 
 def check_inputs(inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Inputs that can be told apart: at least two, no two of them equal."""
+    """Inputs that can be distinguished: at least two, no two of them equal."""
     given = tuple(inputs)
     if len(given) < 2:
         raise InputError(f"an audit needs at least two inputs to compare, got {len(given)}")

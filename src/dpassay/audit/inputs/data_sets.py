@@ -16,7 +16,7 @@ from dpassay.errors import InputError
 def why_not_records(x: Any, y: Any, relation: Neighbours, *, data_sets: bool = False) -> str:
     """Why two inputs are not data sets that differ as the relation requires; empty if they are, or if unclear.
 
-    With `data_sets` they must be such; otherwise a number or a text may stand for one.
+    With `data_sets` they must be data sets; otherwise a number or a text may stand for one.
 
     >>> why_not_records([1, 2, 3], [1, 5, 6], Neighbours("replace-record"))
     'they differ in 2 records, and neighbors have one replaced'

@@ -1,6 +1,6 @@
-"""Inputs on which code is rarely tested, by type: NaN, infinities, huge numbers, empty texts, unknown words.
+"""Inputs that code is rarely tested on, by type: NaN, infinities, huge numbers, empty texts, unknown words.
 
-Each is made from a given input, and records which relations make the two neighbours. Whether it is valid is not known
+Each is made from a given input and records which relations make the two neighbors. Whether it is valid is not known
 here: code may refuse it.
 """
 
@@ -32,7 +32,7 @@ _NONE: frozenset[str] = frozenset()  # vectors of another dimension are inputs o
 
 @dataclass(frozen=True, eq=False)
 class HostileInput:
-    """An input, a description of what is odd about it, and the relations that make it a neighbour of its original.
+    """An input, a description of what is odd about it, and the relations that make it a neighbor of its original.
 
     Inputs of one `kind` are alike: code that refuses only some of them reveals which one it was given. `word` is the
     odd word of a text.

@@ -1,8 +1,8 @@
 """Which of many pairs to audit: the one whose outputs look most promising.
 
-Every input runs once for all pairs that contain it. With very many pairs, those whose outputs look alike are discarded
+Every input runs once for all pairs that contain it. With very many pairs, those with similar outputs are discarded
 by comparing frequencies; rules are learnt for the others, and the best third continues with more runs. These runs are
-never used to test a claim, so whatever is chosen here, the verdict is valid.
+never used to test a claim, so the verdict is valid whatever is chosen here.
 """
 
 import json
@@ -39,14 +39,14 @@ from dpassay.errors import InputError, MechanismError
 from dpassay.values import dataclass
 
 SEARCH = 1  # experiments of the search are numbered from here
-CHECK = 1000  # the random stream of runs that a pair is checked by
+CHECK = 1000  # the random stream of the runs that check a pair
 SCREENED = 12  # pairs for which rules are learnt; if there are more, only those whose frequencies differ most
 MOST_WITH_DISTRIBUTIONS = 256
-NEARLY, NEARLY_FIXED = 0.1, 0.02  # share of the best promise that a simpler pair may lack
-ENOUGH_EACH = 400  # runs for each pair, from which on some are made of inputs farther apart
+NEARLY, NEARLY_FIXED = 0.1, 0.02  # by what share a simpler pair may fall short of the best promise
+ENOUGH_EACH = 400  # runs for each pair from which on some use inputs farther apart
 FEWEST_EACH = 16  # runs of an input
 REFUSALS = 2  # pairs farther apart that the mechanism may refuse before no more of them are tried
-CHECKED = 5  # a fifth of the runs farther apart is kept to check the pair that they show on neighbours
+CHECKED = 5  # one in this many of the runs farther apart is kept to check the chosen pair on neighbors
 BINS, COLUMNS, HASHED = 16, 64, 512  # cells in which frequencies are compared
 
 Inputs = tuple[Any, ...]
@@ -59,13 +59,13 @@ def search(
     budget: int,
     fixed: bool,
 ) -> Iterator[tuple[int, Inputs | None]]:
-    """After every step how many runs it took, and the pair, once it is found.
+    """After every step, the number of runs it took, and the pair once it is found.
 
-    Of many runs a third goes to the pairs themselves. If what they show is small, the others go to inputs that are
-    farther apart by some factor, where there are such: what distinguishes these is larger by about this factor, and
-    shows in fewer runs by its square. So does which pair is best, unless runs of the pair itself speak against it.
+    If there are many runs, a third goes to the pairs themselves. If these show little, the others go to inputs that are
+    farther apart by some factor, if such inputs exist: their loss is larger by about this factor, and
+    the square of the factor fewer runs show it. They also show which pair is best, unless its own runs contradict that.
     """
-    # With many runs to come, what a pair may come to shows far out, where there are few yet; else by what was counted.
+    # With many runs to come, a pair's potential is in the tails, where there are few outputs yet; else in the counts.
     hypothesis = replace(hypothesis, spreads=FAR_SPREADS if fixed else 0.0)
     enough = fixed and len(input_sets) > 1 and budget >= ENOUGH_EACH * len(input_sets)
     both = enough and experiment_of(input_sets[0], SEARCH, hypothesis).farther(FARTHEST) is not None
@@ -90,7 +90,7 @@ def _farther(
     factor: int,
     promise: float,
 ) -> Iterator[tuple[int, int | None]]:
-    """After every step how many runs it took; at the end the pair that looks best farther apart, if it may be so."""
+    """After every step, the number of runs it took; at the end the pair that is best farther apart, if there is one."""
     usable: list[int] = []
     farther: list[Inputs] = []
     left, refused = budget - budget // CHECKED, 0
@@ -128,7 +128,7 @@ def _farther(
 
 @dataclass(frozen=True)
 class _Best:
-    """The best pair of a tournament: its place, what it promises, a rule that shows it, and how often it guesses."""
+    """The best pair of a tournament: its place, its promise, the rule that gives it, and how often that guesses."""
 
     place: int
     promise: float
@@ -144,9 +144,9 @@ def _tournament(
     fixed: bool,
     validated: bool = False,
 ) -> Iterator[tuple[int, _Best | None]]:
-    """After every step how many runs it took; at the end the best pair.
+    """After every step, the number of runs it took; at the end, the best pair.
 
-    What is `validated` is promised by other runs than those that thresholds are chosen on.
+    A `validated` promise is measured on other runs than those that thresholds are chosen on.
     """
     first = experiment_of(input_sets[0], SEARCH, hypothesis)
     known = first.custom is None and first.distributions() is not None
@@ -185,7 +185,7 @@ def _tournament(
             promises.append(_Best(k, promise, rules[0], rate))
             yield 0, None
         best = max(each.promise for each in promises)
-        if stage == stages - 1:  # of pairs that promise nearly the same the first is the simplest
+        if stage == stages - 1:  # among pairs that promise nearly the same, the first is the simplest
             nearly = best - (NEARLY_FIXED if fixed else NEARLY) * abs(best)
             yield 0, next(each for each in promises if each.promise >= nearly)
             return
@@ -242,7 +242,7 @@ class _Pool:
 
 
 def _name(x: Any) -> Any:
-    """The same for inputs that are the same."""
+    """A name that is the same for equal inputs."""
     if isinstance(x, np.ndarray) and x.dtype != object:
         return x.dtype.str, x.shape, x.tobytes()
     try:

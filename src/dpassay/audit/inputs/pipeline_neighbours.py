@@ -1,4 +1,4 @@
-"""Which two inputs of a pipeline are neighbours: its first stage, or the relation, says how they may differ."""
+"""Which two inputs of a pipeline are neighbors: its first stage, or the relation, determines how they may differ."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from dpassay.pipeline.regions import MonotoneBall
 from dpassay.pipeline.stages.query import Counts, PersonRows, Query
 from dpassay.pipeline.syntax import NORMS
 
-SLACK = 1e-9  # for distances that doubles do not hold exactly
+SLACK = 1e-9  # for distances that doubles do not represent exactly
 LARGEST = 1e9  # answers of a query, as a multiple of the distance between neighbours: noise is rounded to such numbers
 
 

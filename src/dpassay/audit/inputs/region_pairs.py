@@ -1,4 +1,4 @@
-"""Inputs that are likely to be told apart: pairs of a region, and of what a pipeline takes."""
+"""Inputs that are likely to be distinguished: pairs from a region, and from the inputs of a pipeline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpassay.pipeline.regions import Box, MonotoneBall, Region, SensitivityBall
 
 
 def region_pairs(region: Region) -> list[InputPair]:
-    """Pairs of a region that are likely to be told apart: farthest ones, and the literature's patterns.
+    """Pairs from a region that are likely to be distinguished: the farthest ones, and patterns from the literature.
 
     >>> from dpassay.pipeline.regions import Ball
     >>> [float(np.abs(x - y).sum()) for x, y in region_pairs(Ball(2, 1, dim=4))][:2]

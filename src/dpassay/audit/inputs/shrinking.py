@@ -1,4 +1,4 @@
-"""Smaller counterexamples: pairs that differ in less and still refute the claim by the same flaw."""
+"""Smaller counterexamples: pairs that differ less and still refute the claim through the same flaw."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -36,9 +36,9 @@ def can_shrink(question: ResolvedAudit) -> bool:
 
 
 class Shrinking:
-    """Attempts at a smaller pair: each has `each` runs at most, and its own small share of the error probability.
+    """Attempts at a smaller pair, each with at most `each` runs and its own small share of the error probability.
 
-    A pair on which the mechanism fails does not count as smaller, and neither does one that shows another flaw.
+    A pair on which the mechanism fails, or that shows another flaw, does not count as smaller.
     """
 
     def __init__(self, question: ResolvedAudit, found: GameResult, budget: AlphaBudget, each: int, most: int) -> None:
@@ -58,7 +58,7 @@ class Shrinking:
                 if same(*candidate) or size(candidate) >= size(pair) or not _allowed(self.question, candidate):
                     continue
                 attempt += 1
-                yield attempt, None  # it counts, whatever happens next
+                yield attempt, None  # the attempt counts, whatever happens next
                 for result in self._attempt(candidate, attempt):
                     found = result is not None
                     yield attempt, result
@@ -84,7 +84,7 @@ class Shrinking:
     def _same_flaw(self, game: GameState, experiment: Experiment) -> bool:
         """Whether a smaller pair shows the same flaw: no new anomalies, and the same differences.
 
-        The distinguisher of one of the two pairs must also tell the other pair's inputs apart.
+        The distinguisher of either pair must also distinguish the inputs of the other.
         """
         first, now = self.found.game.best(self.hypothesis).rule, game.best(self.hypothesis).rule
         if experiment.distributions() is not None or not all(game.kept):
@@ -99,7 +99,7 @@ class Shrinking:
         return _tells_apart(now.distinguisher, self.shown) or _tells_apart(first.distinguisher, smaller_pair)
 
     def _what_was_found(self) -> list[Outputs]:
-        """Outputs of the pair that was found: those of its game, or new ones."""
+        """Outputs of the original pair: those of its game, or new ones."""
         if self.found.game.kept and all(self.found.game.kept):
             return [join(batches) for batches in self.found.game.kept]
         experiment = self.question.experiment(self.found.inputs, NUMBER)
@@ -135,7 +135,7 @@ def _allowed(question: ResolvedAudit, pair: InputPair) -> bool:
     if why_not_neighbours(*pair, question.neighbours, question.pipeline):
         return False
     if question.neighbours.relation == "add-remove-record" and question.pipeline is not None:
-        return False  # part of a record against nothing is no neighbour
+        return False  # a part of a record is not a neighbor of no record
     return question.region is None or all(question.region.contains(np.asarray(x)) for x in pair)
 
 

@@ -1,7 +1,7 @@
 """Texts that differ in one word: another word of the text, a word of a vocabulary, or an odd word.
 
-Mechanisms that randomize the words they know often pass other words through unchanged: words outside their vocabulary,
-stop words, numbers, names, capitals, punctuation. So such words are tried too. A word is what white space separates.
+Mechanisms that randomize the words they know often leave other words unchanged: words outside their vocabulary,
+stop words, numbers, names, capitals, punctuation. So such words are tried too. Words are separated by white space.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ TextPair = tuple[str, str]
 
 
 def word_pairs(text: str, vocabulary: Sequence[str] = (), odd: bool = True, fewer: bool = False) -> list[TextPair]:
-    """A text paired with texts that have another word in one place: its own words first, then odd ones, then others.
+    """A text paired with texts that differ in one word: from its own words first, then odd ones, then others.
 
     `fewer`: whether a text without one of its words is a neighbour too.
 
@@ -33,7 +33,7 @@ def word_pairs(text: str, vocabulary: Sequence[str] = (), odd: bool = True, fewe
     True
     """
     if not isinstance(text, str):
-        raise InputError(f"a text is needed, got {text!r:.60}")
+        raise InputError(f"text must be a text, got {text!r:.60}")
     words = text.split()
     if not words:
         raise InputError("the text has no words; give one with at least one word, such as 'book a flight'")
@@ -71,14 +71,14 @@ def _odd(words: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _of_vocabulary(words: Sequence[str], vocabulary: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Words of the vocabulary: if they are few, each in as many places as an odd word; if many, each in one."""
+    """Words of the vocabulary: each in as many places as an odd word if they are few, otherwise each in one."""
     chosen = [vocabulary[i] for i in _spread(len(vocabulary), MOST_OF_VOCABULARY)]
     places = min(ODD_PLACES, MOST_OF_VOCABULARY // max(1, len(chosen)))
     yield from _in_places(chosen, len(words), places)
 
 
 def _in_places(chosen: Sequence[str], number: int, places: int) -> Iterator[tuple[int, str]]:
-    """Each word in several places, in rounds, so that a search that must leave pairs out still tries each word."""
+    """Each word in several places, in rounds, so that a search that must omit pairs still tries each word."""
     for k, word in enumerate(chosen):
         for i in _spread(number, places):
             yield (i + k) % number, word

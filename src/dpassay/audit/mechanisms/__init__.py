@@ -1,1 +1,1 @@
-"""What can be run, and how: each call with its own input and random numbers."""
+"""What an audit can run, and how: each call has its own input and random numbers."""

@@ -1,8 +1,8 @@
 """Whether the rows of one batch are independent runs.
 
-An audit that wrongly assumes so refutes correct mechanisms. So a mechanism's rows count for a refutation only if they
-come from calls that ask for one output, or if their independence is known. Here a few small batches, drawn for training
-anyway, are examined: batches that repeat each other and rows that agree too well are reported.
+An audit that wrongly assumes independence refutes correct mechanisms. So rows count for a refutation only if they
+come from calls that ask for one output, or if they are known to be independent. Here a few small batches, drawn for
+training anyway, are examined: batches that repeat each other and rows that agree too well are reported.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from dpassay.pipeline.pipeline import Pipeline
 
 BATCHES, ROWS = 8, 8  # compared, for each of two inputs
 SHUFFLES = 20_000  # rows must beat all of them: two tests of two inputs give a false alarm in one of 5,000 audits
-SURELY = 1e-6  # a repetition less likely than this is not taken for chance
+SURELY = 1e-6  # a repetition less likely than this is not attributed to chance
 COLUMNS = 8  # of an output's numbers
 SHARED, REPEATED, UNCONFIRMED = "shared", "repeated", "unconfirmed"
 IN_BATCHES = (
@@ -54,7 +54,7 @@ def known_independent(mechanism: Any) -> bool:
 
 
 def dependence(batches: Sequence[Outputs], rng: np.random.Generator) -> str:
-    """What is wrong with some batches of equal size from one input: REPEATED, SHARED, or nothing.
+    """What is wrong with some batches of equal size from one input: REPEATED, SHARED, or empty.
 
     >>> from dpassay.audit.outputs.outputs import read
     >>> rng = np.random.default_rng(1)

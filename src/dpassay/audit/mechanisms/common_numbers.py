@@ -1,8 +1,8 @@
 """Common random numbers: generators that give two inputs the same numbers, even if one of them needs more.
 
-A mechanism may stop early, or draw again for some rows only. From then on, an ordinary generator gives the runs of
-another input different numbers, and outputs differ by chance where they should differ only because of their inputs.
-Here each array of numbers starts at its own position in the stream. Each call has a stream of its own, see `isolation`.
+A mechanism may stop early, or redraw some rows only. After that, an ordinary generator would give the runs of
+another input different numbers, and outputs would differ by chance rather than only because of their inputs.
+Here each array of numbers starts at its own position in the stream. Each call has its own stream, see `isolation`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Nothing is shared between two calls of a mechanism: each has its own input and random numbers, and its output is
 copied before the next call.
 
-Otherwise code that changes its input, fills one buffer again and again, or makes its noise from the seed of the
-generator it is given would be judged by what an earlier call left behind.
+Otherwise, code that changes its input, reuses one buffer, or makes its noise from the seed of the
+generator it is given would be affected by earlier calls.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class CallSeed(ISpawnableSeedSequence):
 
 
 class CallGenerators:
-    """The random numbers of each call: numbers, seed and what is spawned from it are independent of other calls.
+    """The random numbers of each call: numbers, seed and spawned seeds are independent of those of other calls.
 
-    Streams that are alike give calls that are alike, however many numbers each call draws. The generator is one
-    object that begins anew for each call, since making one takes longer than many a call.
+    Equal streams give equal calls, however many numbers each call draws. The generator is one
+    object that is reset for each call, because creating one takes longer than many calls do.
 
     >>> calls = CallGenerators(np.random.default_rng(0))
     >>> len({np.random.default_rng(calls.begin().bit_generator.seed_seq).random() for _ in range(2)})
@@ -95,7 +95,7 @@ class CallGenerators:
 
 
 def copied(value: Any) -> Any:
-    """A copy that shares nothing that can be changed; what cannot be copied is returned itself, and noted.
+    """A copy that shares nothing mutable; what cannot be copied is returned unchanged, and noted.
 
     >>> rows = [[1.0], [2.0]]
     >>> copied(rows) == rows, copied(rows)[0] is rows[0]
@@ -113,7 +113,7 @@ def copied(value: Any) -> Any:
 
 
 class _NotCopied(Exception):
-    """Why something cannot be copied: the type of what is inside it."""
+    """Something cannot be copied; this holds the type of the part inside it that cannot."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -159,7 +159,7 @@ def _by_deepcopy(value: Any, memo: dict[int, Any]) -> Any:
     """A copy of anything else. Functions that an object holds, which `deepcopy` shares, are copied first."""
     if type(value).__module__ != "builtins":
         for held in vars(value).values() if hasattr(value, "__dict__") else ():
-            if type(held) is FunctionType and id(held) not in memo:  # it is if it holds the object itself
+            if type(held) is FunctionType and id(held) not in memo:  # it is there if it holds the object itself
                 memo[id(held)] = _function(held, memo)
     try:
         made = deepcopy(value, memo)
@@ -171,7 +171,7 @@ def _by_deepcopy(value: Any, memo: dict[int, Any]) -> Any:
 
 
 def _function(value: FunctionType, memo: dict[int, Any]) -> FunctionType:
-    """A function with copies of what it keeps: variables of the function around it, defaults and attributes."""
+    """A function with copies of its closure variables, defaults and attributes."""
     if not (value.__closure__ or value.__defaults__ or value.__kwdefaults__ or vars(value)):
         return value
     cells = tuple(_cell(cell, memo) for cell in value.__closure__ or ())
@@ -218,7 +218,7 @@ _VIEWS: dict[type, Any] = {  # views of a dict, which nothing else copies
 
 
 class Watch:
-    """What the calls of an audit did to their inputs, as far as it was looked at."""
+    """What the calls of an audit did to their inputs, as far as this was checked."""
 
     def __init__(self) -> None:
         self.calls, self.changed = 0, False
@@ -281,7 +281,7 @@ def _same(x: Any, y: Any) -> bool:
 
 
 def _state(value: Any) -> Any:
-    """A key of what a value holds, the same for equal ones; None if it cannot be read."""
+    """A key for the contents of a value, the same for equal values; None if it cannot be read."""
     try:
         return read([vars(value) if _holds_more(value) else value], "repr").keys()[0]
     except Exception:  # then nothing is known
@@ -289,7 +289,7 @@ def _state(value: Any) -> Any:
 
 
 def _holds_more(value: Any) -> bool:
-    """Whether it is an object of a class that says nothing of its attributes by its repr."""
+    """Whether it is an object whose repr does not show its attributes."""
     return hasattr(value, "__dict__") and getattr(type(value), "__repr__", None) is object.__repr__
 
 
@@ -306,7 +306,7 @@ def called(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) -> An
 
 
 def _apart(mechanism: Mechanism, x: Any, n: int, calls: CallGenerators) -> Any:
-    """A batch, copied before what the mechanism keeps is forgotten: that may be the batch itself."""
+    """A batch, copied before the memory of the mechanism is cleared, which may hold the batch itself."""
     given = copied(x)
     before = None if type(x) in _CONSTANT or given is not x else _before(x)
     try:
@@ -318,13 +318,13 @@ def _apart(mechanism: Mechanism, x: Any, n: int, calls: CallGenerators) -> Any:
 
 
 def _before(x: Any) -> Any:
-    """What an input holds that calls share, if this call is one after which it is looked at."""
+    """The contents of an input that calls share, if the input is checked after this call."""
     watch = _WATCH.get()
     return None if watch is None or watch.rests() else _state(x)
 
 
 def _after(x: Any, given: Any, before: Any, calls: CallGenerators) -> None:
-    """Look at the input of a call that has ended, and forget what the mechanism keeps for it."""
+    """Check the input of a call that has ended, and forget what the mechanism keeps for it."""
     if given is not x:
         look(x, given)
     elif before is not None and before != _state(x):
@@ -340,7 +340,7 @@ def _after(x: Any, given: Any, before: Any, calls: CallGenerators) -> None:
 
 
 def runs_elsewhere(mechanism: Any) -> bool:
-    """Whether it runs in another process, which gets inputs and a seed as text."""
+    """Whether it runs in another process, which receives inputs and a seed as text."""
     return hasattr(mechanism, "sample_each")
 
 

@@ -1,8 +1,8 @@
 """Whether a mechanism reads back what it wrote, in files or SQLite databases, when it was called before.
 
-Such a store may hold its answers. Runs that repeat an answer are not independent, and nothing here can make the
-mechanism forget it, so these runs refute nothing. What each call writes again, such as a log, a counter or a seed that
-moves on, is left alone.
+Such a store may hold its answers. Runs that repeat an answer are not independent, and it is impossible to make the
+mechanism forget it, so these runs refute nothing. Anything that each call rewrites, such as a log, a counter or a seed
+that advances, is ignored.
 """
 
 from __future__ import annotations

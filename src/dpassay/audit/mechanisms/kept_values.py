@@ -1,7 +1,7 @@
 """Values that a mechanism replaces for each input it sees: in lists, arrays, sets, attributes and variables.
 
-A table with an answer for each input, or the answer to the last input, changes when the input changes and never when
-it is the same again. A counter, a seed that moves on or a supply of noise changes at every call; to put it back would
+A table with an answer for each input, or the answer to the last input, changes when the input changes but not when
+the input is repeated. A counter, a seed that advances or a supply of noise changes at every call; restoring it would
 repeat its noise.
 """
 
@@ -21,10 +21,10 @@ _STORES_GLOBAL, _STORES_CELL = opmap["STORE_GLOBAL"], opmap["STORE_DEREF"]
 
 
 class KeptValues:
-    """What calls replace in some places, and whether it is kept for each input.
+    """What calls replace in some places, and whether that is stored for each input.
 
-    What only the first call replaced may be a model that is loaded when first needed. It counts as kept for the first
-    input if it is like what is kept for the second.
+    A value that only the first call replaced may be a model loaded on first use. It counts as stored for the first
+    input if it resembles what is stored for the second.
     """
 
     def __init__(self, places: Sequence[Any]) -> None:
@@ -60,7 +60,7 @@ class KeptValues:
         self._input, self._last = x, now
 
     def decide(self) -> bool:
-        """Whether something is kept for each input: it then is put back after each call."""
+        """Whether something is stored for each input, and therefore restored after each call."""
         switched = self._switched - self._moving
         kinds = {self._kind(entry) for entry in switched}
         first = {entry for entry in self._begun - self._moving if self._kind(entry) in kinds}
@@ -69,11 +69,11 @@ class KeptValues:
 
     @property
     def answers(self) -> bool:
-        """Whether what is kept is more than the inputs themselves."""
+        """Whether more is stored than the inputs themselves."""
         return not self._telling.isdisjoint(self.found)
 
     def put_back(self) -> None:
-        """Let the entries that were found hold again what they held before the first call."""
+        """Restore the entries that were found to what they held before the first call."""
         for at, key in self.found:
             _write(self.places[at], key, self._first[at].get(key, _MISSING))
 

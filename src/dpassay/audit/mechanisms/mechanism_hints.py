@@ -1,6 +1,6 @@
-"""What a mechanism may offer besides its outputs: how likely an output is, and how an input is encoded in it.
+"""What a mechanism may offer besides outputs: how likely an output is, and how an input is encoded in it.
 
-Both only help to tell inputs apart. A distinguisher may be anything, so no verdict relies on their being correct.
+Both only help to distinguish inputs. Any distinguisher is valid, so no verdict relies on their being correct.
 """
 
 from __future__ import annotations

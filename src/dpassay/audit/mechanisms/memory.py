@@ -1,9 +1,9 @@
 """What a mechanism keeps for the inputs it has seen is forgotten after each call.
 
-Noise that is drawn once for an input and kept would otherwise look like none at all: one such answer may be private,
-and so may all of them together, but runs that repeat it are not independent. What is known are dictionaries,
-attributes and caches that the code reaches; what was in them before the audit stays, and what only one call adds, such
-as a model that is loaded when first needed. What calls replace, in lists, arrays and variables, is in `kept_values`.
+Otherwise noise that is drawn once for an input and stored would look like no noise. One such answer may be private,
+and so may all of them together, but runs that repeat it are not independent. Covered here are dictionaries,
+attributes and caches that the code reaches. What was in them before the audit stays, and so does what only one call
+adds, such as a model loaded on first use. `kept_values` covers what calls replace in lists, arrays and variables.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Memory:
     def __init__(self, mechanism: Any) -> None:
         dicts, self.caches, others = _places(_innermost(mechanism))
         self.values = KeptValues([*filter(None, dicts), *others])
-        self.settled = not self.values  # whether what is kept in them is known
+        self.settled = not self.values  # whether it is known what they store
         self.dicts = [(place, set(place)) for place in dicts]
         self.added: list[tuple[dict[Any, Any], Any]] = []
         self.by_input = False  # whether calls were seen to add something for their input
@@ -41,7 +41,7 @@ class Memory:
         return bool(self.dicts or self.caches or self.values)
 
     def forget(self, x: Any) -> None:
-        """Forget what the last call, with the input x, has added; what one call alone adds is no input's."""
+        """Forget what the last call, with input x, added; additions by one call only do not belong to an input."""
         if not self.settled:
             self.values.look(x)
         elif self.values.found:
@@ -56,7 +56,7 @@ class Memory:
             self._remember(new, cached)
             return
         kinds = {(id(place), type(place[key])) for place, key in new}
-        # Of what the first call added, only what is like this was for its input; the rest may be a seed that moves on.
+        # Of what the first call added, only what resembles this was for its input; the rest may be an advancing seed.
         alike = [(place, key) for place, key in self.added if (id(place), type(place.get(key))) in kinds]
         for place, key in (*alike, *new):
             if not _draws(place.get(key)):
@@ -81,7 +81,7 @@ class Memory:
 
 
 def memory_of(mechanism: Any) -> Memory | None:
-    """The memory of a mechanism, the same at every call; None if it has no place for one."""
+    """The memory of a mechanism, the same object at every call; None if it has no place for one."""
     for known, memory in _KNOWN:
         if known is mechanism:
             return memory
@@ -95,7 +95,7 @@ _KNOWN: deque[tuple[Any, Memory | None]] = deque(maxlen=KEPT)
 
 
 def _innermost(mechanism: Any) -> Any:
-    """What a user gave, without what it was wrapped into."""
+    """What the user gave, without wrappers."""
     for name in ("mechanism", "function"):
         while type(mechanism).__module__.startswith("dpassay.") and hasattr(mechanism, name):
             mechanism = getattr(mechanism, name)
@@ -115,7 +115,7 @@ def _is_of(key: Any, x: Any) -> bool:
 
 
 def _draws(value: Any) -> bool:
-    """Whether it is a generator of random numbers: to begin it again would repeat its noise."""
+    """Whether it is a random number generator: restarting one would repeat its noise."""
     return any(name in type(value).__name__ for name in ("Generator", "Random"))
 
 
@@ -158,7 +158,7 @@ def _is_of_user(one: Any) -> bool:
 
 
 def _inside(one: Any) -> Iterator[Any]:
-    """What a function, an object or a dictionary holds that may be a place, or lead to one."""
+    """The contents of a function, an object or a dictionary that may be a place, or lead to one."""
     if isinstance(one, types.FunctionType):
         yield from (cell.cell_contents for cell in one.__closure__ or () if filled(cell))
         yield from (*(one.__defaults__ or ()), *(one.__kwdefaults__ or {}).values(), *vars(one).values())

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
 MOST_CAUSES = 3  # earlier exceptions that are read
-# Those who call mechanisms are left out of tracebacks.
+# The functions that call mechanisms are left out of tracebacks.
 CALLERS = (
     __name__,
     "dpassay.audit.mechanisms.targets",
     "dpassay.audit.mechanisms.seeding",
     "dpassay.audit.mechanisms.isolation",
 )
-# What nearly every run gives: to find out by `inspect` that it cannot be awaited takes longer than many a run.
+# The usual outputs: finding out through `inspect` that they cannot be awaited takes longer than many runs do.
 _SHOWN = {float, int, bool, str, bytes, type(None), np.float64, np.int64}
 _FINISHED = {float, int, bool, str, list, tuple, dict, type(None), np.ndarray, np.float64, np.int64, Failure}
 
@@ -69,13 +69,13 @@ def failure(error: BaseException) -> Failure:
 
 
 def _attributes(error: BaseException) -> str:
-    """The attributes that an exception was given, as text: those whose repr runs no code of others."""
+    """The attributes of an exception, as text: those whose repr runs no foreign code."""
     plain = {name: value for name, value in vars(error).items() if _is_shown(value)}
     return " ".join(f"{name}={value!r}" for name, value in plain.items())[:200]
 
 
 def _is_shown(value: Any, depth: int = 3) -> bool:
-    """Whether a value, and all that it holds, is of a type whose repr runs no code of others."""
+    """Whether a value, and everything it holds, is of a type whose repr runs no foreign code."""
     if type(value) in (list, tuple, set, frozenset, dict):
         inside = [*value, *value.values()] if type(value) is dict else value
         return depth > 0 and all(_is_shown(one, depth - 1) for one in inside)

@@ -32,7 +32,7 @@ def _has_guarantee(thing: Any) -> bool:
 
 
 def checked(written: Any, texts: Sequence[str]) -> list[str]:
-    """What a rewriter wrote, if it is one text for each text; a line break within one becomes a space.
+    """The texts that a rewriter returned, checked to be one per input text; a line break in one becomes a space.
 
     >>> checked(["a\\nb"], ["ab"])
     ['a b']
@@ -50,7 +50,7 @@ def checked(written: Any, texts: Sequence[str]) -> list[str]:
 
 
 def _in_one_line(text: str) -> str:
-    """The text itself if it is one line: it may carry the tokens that it was drawn as."""
+    """The text itself if it is one line, since it may carry the tokens that were drawn."""
     lines = text.splitlines()
     return text if lines in ([], [text]) else " ".join(lines)
 

@@ -53,7 +53,7 @@ def seeded(rng: np.random.Generator) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Seeded:
-    """A mechanism for whose calls the process's generators are seeded from the given one."""
+    """A mechanism with the process's generators seeded from the given one for each call."""
 
     mechanism: Mechanism
 

@@ -144,7 +144,7 @@ def as_mechanism(thing: Any) -> Mechanism:
     thing = thing if library is None or library.mechanism is None else library.mechanism
     if callable(getattr(thing, "sample", None)):
         if callable(getattr(thing, "law", None)) and not hasattr(thing, "distribution"):  # it would be ignored
-            raise InputError(f"{type(thing).__name__} has a method law(x): call it distribution(x)")
+            raise InputError(f"{type(thing).__name__} has a method law(x): rename it to distribution(x)")
         _check_signature(thing)
         return RunnableObject(thing.sample, 3) if inspect.iscoroutinefunction(thing.sample) else cast(Mechanism, thing)
     if (known := adapted(thing)) is not None:
@@ -230,7 +230,7 @@ def draw_each(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Genera
 
 
 def settle(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Generator) -> int:
-    """Find out by a few calls whether the mechanism keeps something for each input, once; returns their number.
+    """Find out once, by a few calls, whether the mechanism stores something for each input; return their number.
 
     >>> answers = [None, None]
     >>> def noisy(x, rng):
@@ -246,13 +246,13 @@ def settle(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Generator
         return 0
     calls = [x for x in inputs[:2] for _ in range(2)]
     drawn = draw_each(mechanism, calls, rng)
-    if memory.values.decide():  # a value that is replaced at random may look like a kept one
+    if memory.values.decide():  # a value that is replaced at random may look like a stored one
         drawn += draw_each(mechanism, calls, rng)
     memory.settled = True
     if memory.values.decide():
         memory.values.put_back()
         before, drawn = drawn, drawn + draw_each(mechanism, calls + calls, rng)
-        if not _varies(drawn[len(before) :]) and _varies(before):  # what is put back is the seed of its noise
+        if not _varies(drawn[len(before) :]) and _varies(before):  # restoring it restores the seed of its noise
             memory.values.found = []
         memory.by_input |= memory.values.answers
     return len(drawn)
@@ -317,7 +317,7 @@ def _loaded(path: str, thing: Any) -> Loaded:
 
 
 def load_subject(path: str) -> Any:
-    """The same, but an object of a known library with everything it states itself; its mechanism remembers the path.
+    """The same, but an object of a known library keeps everything that it states; its mechanism remembers the path.
 
     >>> load_subject("math:sin")
     Loaded(path='math:sin', mechanism=RunnableObject(function=<built-in function sin>, parameters=1))
@@ -437,5 +437,5 @@ def _imported(module: str) -> Any:
                 f"check the name, or change to its folder"
             ) from None
         raise InputError(
-            f"the module {module} raised {_named(error)} while it was imported; repair it first"
+            f"the module {module} raised {_named(error)} while it was imported; fix that first"
         ) from error

@@ -1,1 +1,1 @@
-"""What is read of an output: its leaves, features and relations."""
+"""What is read from an output: its leaves, features and relations."""

@@ -1,7 +1,7 @@
 """Outputs that are more than plain values: each is taken apart when its leaves are first needed.
 
-Most outputs are only asked for the few numbers or texts that a rule looks at. In an output of plain dicts, lists and
-scalars these are found by following their path, which gives what the leaves would give.
+Usually only the few numbers or texts that a rule examines are needed. In an output of plain dicts, lists and
+scalars, following their paths finds them, with the same result as the leaves would give.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STEP = re.compile(r"\[(\"(?:[^\"\\]|\\.)*\"|\d+)\]")
 class Apart:
     """An output, its leaves, and what was derived from it: see `once`.
 
-    An output that cannot be read is refused at once. Only outputs of types that can be read for certain wait.
+    An output that cannot be read is refused at once. Only outputs of types that are certain to be readable wait.
 
     >>> Apart({"a": [1, 2]}).leaves['len(output["a"])']
     2
@@ -76,7 +76,7 @@ class Form:
         self.floats = [i for i, value in enumerate(values) if isinstance(value, float)]
         self.integers = [i for i, value in enumerate(values) if type(value) in (int, np.int64)]
         self.known = self.holds(values)
-        if not self.known:  # its leaves are no example
+        if not self.known:  # its leaves cannot serve as an example
             return
         leaves, places = leaves_of(item), dict(_scalar_paths(ROOT, item))
         number = dict(zip(places, range(len(places)), strict=True))
@@ -115,7 +115,7 @@ MOST_FORMS = 1 << 10
 
 
 def _form_of(item: Any, values: list[Any]) -> Form | None:
-    """The form of an output that is simple, and its scalars; none if it has rows, or if there are too many forms."""
+    """The form of a simple output, and its scalars; none if it has rows, or if there are too many forms."""
     if type(item) is not dict and type(item) is not list and type(item) is not tuple:
         return None
     shape = _shape(item, values, DEEPEST)
@@ -170,7 +170,7 @@ def _scalar_paths(path: str, item: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_fixed(item: Any) -> bool:
-    """Whether paths do not depend on values: positions are recorded for members of lists that are no doubles."""
+    """Whether paths do not depend on values: positions are recorded for list members that are not doubles."""
     if type(item) in (list, tuple):
         kinds = set(map(type, item))
         if not (kinds <= {float, np.float64, dict, list, tuple} or kinds == {bool} or kinds == {np.bool_}):
@@ -214,7 +214,7 @@ def _steps(path: str) -> Steps | None:
 
 
 def _values_at(outputs: Sequence[Apart | None], path: str) -> list[Any] | None:
-    """What is at a path in each output, `...` where there is nothing; None if that takes leaves."""
+    """The value at a path in each output, `...` if there is none; None if that needs leaves."""
     form = None if not outputs or outputs[0] is None else outputs[0].form
     if form is not None and path in form.places and all(one is not None and one.form is form for one in outputs):
         place = form.places[path]
@@ -245,7 +245,7 @@ def _values_at(outputs: Sequence[Apart | None], path: str) -> list[Any] | None:
 
 
 def numbers_at(outputs: Sequence[Apart | None], path: str) -> list[Any] | None:
-    """The numbers at a path, None where there is none; None for all of them if that takes leaves.
+    """The numbers at a path, None where there is no number; None for all of them if that needs leaves.
 
     >>> numbers_at([Apart({"a": 1.5, "b": "x"}), Apart({"b": "y"})], 'output["a"]')
     [1.5, None]
@@ -262,7 +262,7 @@ def numbers_at(outputs: Sequence[Apart | None], path: str) -> list[Any] | None:
 
 
 def rows_at(outputs: Sequence[Apart | None], path: str) -> Array | None:
-    """The lists of numbers at a path as an array; None if they are not all equally long, or if that takes leaves.
+    """The lists of numbers at a path as an array; None if their lengths differ, or if that needs leaves.
 
     >>> rows_at([Apart({"a": [1, 2]}), Apart({"a": [3, 4]})], 'output["a"]').tolist()
     [[1.0, 2.0], [3.0, 4.0]]
@@ -290,9 +290,9 @@ def _small(value: Any) -> bool:
 
 
 def tokens_at(outputs: Sequence[Apart | None], path: str) -> list[str] | None:
-    """The values at a path as `written` leaves, empty where there is none; None if that takes leaves."""
+    """The values at a path as `written` leaves, empty where there is none; None if that needs leaves."""
     values = _values_at(outputs, path)
-    # Of a list of numbers, a number is a leaf only if the list has other values too.
+    # A number in a list is a leaf only if the list also has values that are not numbers.
     if values is None or not {*map(type, values)} <= (_WRITTEN if type((_steps(path) or (0,))[-1]) is str else _TEXTS):
         return None
     return ["" if value is ... else written(value) for value in values]
@@ -303,6 +303,6 @@ _WRITTEN = _TEXTS | {float, int, bool}
 
 
 def texts_at(outputs: Sequence[Apart | None], path: str) -> list[str | None] | None:
-    """The texts at a path; None for all of them if that takes leaves."""
+    """The texts at a path; None for all of them if that needs leaves."""
     values = _values_at(outputs, path)
     return None if values is None else [value if type(value) is str else None for value in values]

@@ -190,7 +190,7 @@ def anomalies(outputs: Outputs, inputs: tuple[Any, ...]) -> tuple[NDArray[np.int
 
 
 def _sort_of(item: Any, flag: int) -> Any:
-    """What the name of an output depends on, if it is known to; outputs are many, and sorts are few."""
+    """What the name of an output depends on, if that is known; there are many outputs but few sorts."""
     kind = type(item)
     if kind is list or kind is tuple:
         return kind, len(item), frozenset(map(type, item)), flag
@@ -207,7 +207,7 @@ def _anomaly(item: Any, apart: Apart | None, inputs: tuple[Any, ...]) -> str:
     for i, x in enumerate(inputs[:MOST_COPIED]):
         if isinstance(x, str | float | int):
             if isinstance(x, int) or (isinstance(x, float) and x.is_integer()):
-                continue  # it may be there by chance, and otherwise counts of values show it
+                continue  # it may be there by chance; otherwise counts of values show it
             there = (
                 path for path, leaf in apart.leaves.items() if type(leaf) is type(x) and leaf == x and is_value(path)
             )

@@ -25,7 +25,7 @@ class Keeps(Protocol):
 
 
 def once(known: Keeps | None, make: Callable[..., Derived], *given: Any) -> Derived:
-    """What is made of an output. It is kept with the output, if it keeps anything, in whichever batches it is."""
+    """What is derived from an output. It is stored with the output, if that stores anything, for all batches."""
     if known is None:
         return make(*given)
     name = make.__name__

@@ -15,13 +15,13 @@ from dpassay.audit.outputs.leaf_dict import once
 from dpassay.values import dataclass
 
 Array: TypeAlias = NDArray[np.float64]
-MOST_PATHS = 1 << 18  # that are numbered; outputs with others are looked at path by path
+MOST_PATHS = 1 << 18  # paths that are numbered; outputs with others are examined path by path
 _NUMBER_OF: dict[str, int] = {}  # of each path that was seen
 
 
 @dataclass(frozen=True)
 class LeafTable:
-    """For every leaf that is a number: which output it is in, which path leads to it, and the number."""
+    """For every leaf that is a number: its output, its path, and the number."""
 
     outputs: NDArray[np.int64]
     paths: NDArray[np.int64]

@@ -1,6 +1,6 @@
-"""Leaves of types from the standard library and from others: times, tensors, data frames, records of all sorts.
+"""Leaves of types from the standard library and other libraries: times, tensors, data frames, records of all sorts.
 
-Other libraries are recognised by name and never imported: code that returns a tensor has loaded torch.
+Other libraries are recognized by name and never imported: code that returns a tensor has loaded torch.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ INDEX, COUNT = f"{ROOT}.index(", f"{ROOT}.count("
 LOOKS = ("numbers", "values", "text", "difference", "sum", "xor", "whole", "repeats", "code points", "ends")
 IN_TEXT, CODES = "numbers(text)", "codes(text)"  # rows that are made of each output's text
 WORDS, CHARACTERS = "words", "characters"  # what "ends" compares
-PHASES, MOST_STEPS = 1 << 10, 1e9  # of a number between two multiples, and multiples that doubles still tell apart
+PHASES, MOST_STEPS = 1 << 10, 1e9  # of a number between two multiples, and multiples that doubles still distinguish
 MOST_NAMED = 3  # numbers of a sum
 FEW_PATHS = 8  # are looked at one by one
 FRACTION = math.pi  # stands for any number that is not an integer
@@ -44,7 +44,7 @@ FRACTION = math.pi  # stands for any number that is not an integer
 
 @dataclass(frozen=True)
 class View:
-    """What is shown: the leaves at some paths, and how.
+    """What a view shows: the leaves at some paths, and in which form.
 
     >>> from dpassay.audit.outputs.outputs import read
     >>> View("difference", ('output["b"]', 'output["a"]')).of(read([{"a": 1.0, "b": 3.0}])).numbers.tolist()

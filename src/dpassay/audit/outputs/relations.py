@@ -1,4 +1,4 @@
-"""Relations between the numbers of an output that differ between two inputs where no number does by itself.
+"""Relations between the numbers of an output that differ between two inputs although no single number does.
 
 Residues of integers, of their sums and differences, and of all integers together; parities of three; bits of the
 exclusive or of two; how far numbers are from multiples of a power of ten; correlations of all pairs; repeated words or
@@ -43,10 +43,10 @@ MOST_PAIRED, MOST_IN_THREES, MOST_CORRELATED = 32, 32, 128  # columns
 RARE = 0.05  # share of texts that have a word whose count is used
 MOST_NUMBERS, MOST_BITS = 8, 30  # in a text, and of an integer
 BEST = 2  # relations of each sort
-SURE = 5.0  # by how much a squared deviation must exceed the largest one that chance gives
-CLEARLY = 1.5  # times as far must a sum or difference be from what chance gives as the numbers themselves
+SURE = 5.0  # by what factor a squared deviation must exceed the largest one due to chance
+CLEARLY = 1.5  # how many times farther from chance a sum or difference must be than the numbers themselves
 FEWEST_CORRELATED, NEARLY_ONE = 16, 1 - 1e-9
-AS_FAR = 0.6  # share of the largest deviation from which on a coarser grain is preferred
+AS_FAR = 0.6  # share of the largest deviation that is enough to prefer a coarser grain
 EXACT, LARGEST = 2.0**53, 1e100  # integers that doubles represent, and numbers whose squares they do
 
 
@@ -76,7 +76,7 @@ def related_numbers(sides: Sequence[Array], paths: Sequence[str]) -> list[View]:
 
 
 def related_outputs(outputs: Sequence[Outputs]) -> list[View]:
-    """Relations of whole outputs: repeated words or entries, equal ends, and what the characters of a text tell."""
+    """Relations of whole outputs: repeated words or entries, equal ends, and the characters of a text."""
     some, found = [part(side, 0, EXAMINED) for side in outputs], []
     if min(map(len, some)) == 0:
         return []
@@ -136,7 +136,7 @@ def _waves(integers: Array, modulus: float) -> NDArray[np.complex128]:
 
 
 def _deviation(means: Sequence[Any], sides: Sequence[Array]) -> Array:
-    """Squared differences of means of numbers of size 1; 1 is what chance gives on average, at most."""
+    """Squared differences of means of numbers of size 1; by chance alone, at most 1 on average."""
     first, second = means
     return np.asarray(np.abs(second - first) ** 2 / sum(1 / len(rows) for rows in sides))
 
@@ -181,7 +181,7 @@ def _residues(sides: Sequence[Array], paths: Sequence[str], span: Array) -> list
 
 
 def _low_bits(sides: Sequence[Array], paths: Sequence[str], span: Array) -> dict[View, float]:
-    """Residues of single integers modulo larger powers of two: what one of their bits tells."""
+    """Residues of single integers modulo larger powers of two: the information in one of their bits."""
     scored: dict[View, float] = {}
     for modulus in POWERS:
         wide = np.flatnonzero(span >= modulus)[:MOST_PAIRED]
@@ -257,7 +257,7 @@ def _score(
 
 
 def _correlations(sides: Sequence[Array], paths: Sequence[str]) -> list[View]:
-    """Pairs whose correlation differs, and pairs whose sum or difference has another mean for the other input."""
+    """Pairs whose correlation, or the mean of whose sum or difference, differs between the inputs."""
     if min(map(len, sides)) < FEWEST_CORRELATED:
         return []
     one, two = np.triu_indices(len(paths), 1)

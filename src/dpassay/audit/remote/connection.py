@@ -30,7 +30,7 @@ SHORTEST_SECRET = 8  # characters: a shorter string may occur anywhere
 
 @cache
 def _authorities() -> ssl.SSLContext:
-    """The CA certificates for https, loaded once: that takes 0.05 s, as long as many requests."""
+    """The CA certificates for https, loaded once because that takes 0.05 s, as long as many requests."""
     import httpx
 
     return httpx.create_ssl_context()
@@ -161,7 +161,7 @@ class Connection:
         busy = status == 429
         wait = _asked_to_wait(response.headers.get("Retry-After", "")) if busy or status >= 500 else 0.0
         if wait > LONGEST_WAIT:
-            raise MechanismError(f"{self.name} {said}; it asks us to wait for {wait:,.0f} s: continue then")
+            raise MechanismError(f"{self.name} {said}; it asks us to wait for {wait:,.0f} s: continue after that")
         return _Trouble(f"HTTP status {status}", said, busy or status >= 500, not busy, status == 500, wait)
 
     def abort(self) -> None:

@@ -54,7 +54,7 @@ from dpassay.pipeline.pipeline import Pipeline
 from dpassay.values import dataclass
 
 MOST_TASKS = 1 << 14  # of a batch
-PROBES = 32  # runs in each process that reveal whether two processes draw the same
+PROBES = 32  # runs in each process that reveal whether two processes draw the same outputs
 REPEATED = (
     "two workers drew the same outputs: the mechanism uses a fixed seed, so its runs are not independent; let "
     "it use the rng that it is given, or seed it from the operating system"
@@ -272,7 +272,7 @@ def named(mechanism: Mechanism) -> SentSubject:
 
 
 def _settings(mechanism: Program | Endpoint) -> str:
-    """Only non-default settings, so that the name of a plain mechanism stays plain."""
+    """Only non-default settings, so that the name of a simple mechanism stays simple."""
     usual = {one.name: one.default for one in fields(mechanism)}
     given = {name: value for name, value in mechanism.settings().items() if value not in (usual[name], None, {})}
     return json.dumps(given) if given else ""

@@ -119,7 +119,7 @@ class Endpoint(Remote):
             return {"output": self._path.find(reply)}
         except LookupError as error:
             raise MechanismError(
-                f"{self} answered {short(said)}, where {self._path.text} names nothing: {error}; check the path"
+                f"{self} answered {short(said)}, which has nothing at {self._path.text}: {error}; check the path"
             ) from None
 
 
@@ -160,7 +160,7 @@ def _token_of(name: str) -> str:
             "its name"
         )
     if not (token.isascii() and token.isprintable()) or " " in token:
-        raise InputError(f"the variable {name} holds what cannot be a token: it must be printable ASCII without spaces")
+        raise InputError(f"the variable {name} does not hold a valid token: it must be printable ASCII without spaces")
     return token
 
 

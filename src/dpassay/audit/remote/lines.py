@@ -1,4 +1,4 @@
-"""What programs and endpoints share below their protocol: lines that carry requests and replies."""
+"""What programs and endpoints share beneath their protocol: lines that carry requests and replies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_LINES = 256
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back. `failed` is the result of the first attempt, if it failed; `said` is None if all attempts did.
+    """A reply. `failed` is the result of the first attempt if it failed; `said` is None if all attempts failed.
 
     The output of a run is the result of its first attempt. An answer to a later attempt is conditional on not failing,
     so outputs that fail more often would be too rare: it may be used for training, but not as a run of a test.
@@ -100,13 +100,13 @@ class Lines:
         return self._pool
 
     def hold(self, line: Line) -> None:
-        """Register one that was opened, unless everything has been closed."""
+        """Register a line that was opened, unless everything has been closed."""
         self.held.append(line)
         if self.over.is_set():
             line.abort()
 
     def drop(self, line: Line | None) -> None:
-        """Close one that can no longer be used."""
+        """Close a line that can no longer be used."""
         if line in self.held:
             self.held.remove(line)
             line.close()
@@ -134,14 +134,14 @@ def seconds_of(limit: Any) -> float:
 
 
 def number_of_lines(given: Any, what: str) -> int:
-    """How many may be at work at once."""
+    """How many lines may be in use at once."""
     if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_LINES:
         raise InputError(f"{what} must be a whole number from 1 to {MOST_LINES}, got {given!r}")
     return given
 
 
 def late(who: str, limit: float, n: int) -> str:
-    """The message about one that did not answer in time."""
+    """The message about a mechanism that did not answer in time."""
     asked = f"{who} gave no answer within {limit:g} s when it was asked for n = {n}"
     return f"{asked}; raise the time limit if it is slow, or make sure that it flushes its output"
 

@@ -54,7 +54,7 @@ class Process:
         deadline = time.monotonic() + seconds
         self.written = 0
         if self._hear():
-            raise self._broken(f"said {short(self.heard)} without being asked; only answers may be written to stdout")
+            raise self._broken(f"wrote {short(self.heard)} without a request; only answers may be written to stdout")
         unsent = memoryview(request)
         complete = False
         with selectors.DefaultSelector() as ready:
@@ -136,7 +136,7 @@ class Process:
     def _said(self) -> str:
         last = bytes(self.heard) or self.last
         errors = self.complaints.decode("utf-8", "replace").strip()
-        answer = f"; it said last {short(last)}" if last else "; it had not answered before"
+        answer = f"; its last answer was {short(last)}" if last else "; it had not answered before"
         return answer + (f", and on stderr {errors[-500:]!r}" if errors else "")
 
     def abort(self) -> None:

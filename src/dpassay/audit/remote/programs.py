@@ -191,7 +191,7 @@ class Remote:
             if isinstance(reply["error"], str) if "error" in reply else right:
                 return reply
         answers = '{"outputs": [...]}, {"output": ...} or {"error": "text"}'
-        raise MechanismError(f"{self} answered {short(said)}; an answer is {answers}")
+        raise MechanismError(f"{self} answered {short(said)}; an answer must be {answers}")
 
     def _parsed(self, said: bytes) -> Any:
         try:
@@ -336,7 +336,7 @@ def independent_rows(one: Any, single: str) -> bool:
     if not isinstance(said, bool):
         raise InputError(f"independent_rows must be True or False, got {said!r}")
     if said and single:
-        raise InputError(f"with {single} each answer has one output: leave independent_rows out")
+        raise InputError(f"with {single} each answer has one output: omit independent_rows")
     return said
 
 

@@ -74,7 +74,7 @@ def test_texts_that_cannot_be_used():
         assert word_pairs(text)
         with pytest.raises(InputError, match="1 different word"):
             word_pairs(text, odd=False)
-    with pytest.raises(InputError, match="a text is needed, got 3"):
+    with pytest.raises(InputError, match="text must be a text, got 3"):
         word_pairs(3)
 
 

@@ -376,5 +376,5 @@ def test_a_distribution_under_its_old_name_is_not_passed_over_in_silence():
         def law(self, x):
             return None
 
-    with pytest.raises(InputError, match=r"call it distribution\(x\)"):
+    with pytest.raises(InputError, match=r"rename it to distribution\(x\)"):
         as_mechanism(Old())

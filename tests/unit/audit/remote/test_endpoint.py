@@ -268,7 +268,7 @@ def test_a_format_of_its_own():
 def test_an_answer_without_the_output():
     with (
         serving(lambda handler, _: respond(handler, b'{"message": "busy\\u001b"}')) as url,
-        pytest.raises(MechanismError, match=r"where \$\.result\[0\] names nothing: it has no \.result"),
+        pytest.raises(MechanismError, match=r"which has nothing at \$\.result\[0\]: it has no \.result"),
     ):
         draw(Endpoint(url, request='"$input"', answer="$.result[0]"), 0, 1, generator())
 

@@ -238,10 +238,10 @@ def test_a_wrong_number_from_a_program():
             "gave an answer that is not JSON",
         ),
         ("for r in requests: say('')", "gave an answer that is not JSON: ''"),
-        ("for r in requests: say('[1]')", r"answered '\[1\]'; an answer is"),
-        ("for r in requests: say('{}')", r"answered '\{\}'; an answer is"),
-        ("""for r in requests: say('{"outputs": 3}')""", "an answer is"),
-        ("""for r in requests: say('{"error": 3}')""", "an answer is"),
+        ("for r in requests: say('[1]')", r"answered '\[1\]'; an answer must be"),
+        ("for r in requests: say('{}')", r"answered '\{\}'; an answer must be"),
+        ("""for r in requests: say('{"outputs": 3}')""", "an answer must be"),
+        ("""for r in requests: say('{"error": 3}')""", "an answer must be"),
         ("""for r in requests: say('{"output": 3}\\n{"output": 3}')""", "one request with several lines"),
         ("sys.exit(5)", "ended with exit code 5; it had not answered before"),
         ("raise ValueError('first')", r"exit code 1; .*on stderr .*Traceback .*ValueError: first"),
@@ -417,10 +417,10 @@ def test_where_independent_rows_say_nothing():
         independent_rows = True
 
     assert known_independent(Mine("cat"))
-    with pytest.raises(InputError, match="with lines=True each answer has one output: leave independent_rows out"):
+    with pytest.raises(InputError, match="with lines=True each answer has one output: omit independent_rows"):
         Program("cat", lines=True, independent_rows=True)
     with pytest.raises(
-        InputError, match="a custom request or answer each answer has one output: leave independent_rows out"
+        InputError, match="a custom request or answer each answer has one output: omit independent_rows"
     ):
         Endpoint("http://localhost", answer="$.a", independent_rows=True)
     with pytest.raises(InputError, match="independent_rows must be True or False, got 3"):
@@ -629,7 +629,7 @@ def test_an_endpoint_may_fail_a_run():
         (b"", 303, {"Location": "/here"}, "HTTP status 303"),
         (b"", 307, {"Location": "http://127.0.0.1:9/"}, "HTTP status 307"),
         (b"<html>", 200, {}, "gave an answer that is not JSON: '<html>'"),
-        (b"[]", 200, {}, r"answered '\[\]'; an answer is"),
+        (b"[]", 200, {}, r"answered '\[\]'; an answer must be"),
         (b"{", 200, {"Content-Length": "10"}, "broke off in the middle of its answer '{'"),
         (b"zz\r\n", 200, {"Transfer-Encoding": "chunked"}, "cannot be used: |no JSON"),
     ],
