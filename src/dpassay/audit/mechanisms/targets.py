@@ -436,6 +436,4 @@ def _imported(module: str) -> Any:
                 f"there is no module {error.name!r}, neither in {os.getcwd()} nor installed; "
                 f"check the name, or change to its folder"
             ) from None
-        raise InputError(
-            f"the module {module} raised {_named(error)} while it was imported; fix that first"
-        ) from error
+        raise InputError(f"the module {module} raised {_named(error)} while it was imported; fix that first") from error

@@ -1,1 +1,1 @@
-"""Audits on file: saved, continued, repeated."""
+"""Audit files: saved, continued, repeated."""

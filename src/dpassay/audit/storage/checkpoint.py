@@ -1,6 +1,6 @@
-"""Audits on file: what was asked, and the rules and counts so far. A file is data; reading one runs nothing.
+"""Audit files: the question, and the rules and counts so far. A file is data; reading one runs nothing.
 
-The same file serves to continue an audit that was interrupted and to replay a finished one.
+The same file is used to continue an interrupted audit and to replay a finished one.
 """
 
 import json
@@ -97,7 +97,7 @@ class RoundRecord(_Record):
             raise ValueError("its counts do not add up")
         of_all = (self.right, self.wrong, self.runs)
         if self.second is not None and any(some > most for some, most in zip(self.second, of_all, strict=True)):
-            raise ValueError("its second input has more than both")
+            raise ValueError("its second input has larger counts than both together")
         return self
 
 
@@ -123,9 +123,9 @@ class GameRecord(_Record):
         if self.runs < sum(one.learnt_from + one.runs for one in self.epochs):
             raise ValueError("its epochs have more runs than it has")
         if any(one.rule.candidates != len(self.inputs) for one in self.epochs):
-            raise ValueError("its rules are for another number of inputs")
+            raise ValueError("its rules are for a different number of inputs")
         if self.forms and len(self.forms) != len(self.inputs):
-            raise ValueError("its forms are for another number of inputs")
+            raise ValueError("its forms are for a different number of inputs")
         return self
 
 
@@ -166,7 +166,7 @@ class Journal(_Record):
     def _agrees(self) -> Self:
         games = [game for game in (self.main, self.witness) if game is not None]
         if any(game.alpha > self.asked.alpha for game in games):
-            raise ValueError("a game has more of the error probability than there is")
+            raise ValueError("the error probability of a game is larger than the total")
         lost = any(one.runs != one.finished for game in games for one in game.epochs)
         if lost and not self.asked.delta:
             raise ValueError("the runs of its tasks do not add up")
@@ -174,7 +174,7 @@ class Journal(_Record):
 
 
 def save(journal: Journal, path: Path) -> None:
-    """Write an audit to a file, whole or not at all."""
+    """Write an audit to a file atomically."""
     write_whole(path, json.dumps(journal.model_dump(mode="json", by_alias=True), indent=1) + "\n")
 
 

@@ -46,10 +46,10 @@ from dpassay.pipeline.mechanism import Mechanism
 from dpassay.pipeline.parser import parse
 from dpassay.pipeline.pipeline import Pipeline
 
-GLANCE = 64  # outputs of each input that show how large a rule's scores are
+GLANCE = 64  # outputs of each input that show the size of a rule's scores
 FINEST = 1e-3  # of the resolution that these suggest
 LONGER = 4  # a fresh game may take this many times the runs of the recorded one, or more with a smaller α
-MOST_FRESH_ALPHA = 0.001  # of a fresh game: whoever made the file chose the recorded α
+MOST_FRESH_ALPHA = 0.001  # of a fresh game, since the author of the file chose the recorded α
 
 
 def replay(
@@ -82,7 +82,7 @@ def replay(
     if record is None or not record.epochs:
         raise InputError(f"{path} has no game to replay: the audit ended before one began")
     covered = list(_covered(journal, record, subject))
-    if not all(holds for holds, _ in covered):  # what is not about the claim is not run
+    if not all(holds for holds, _ in covered):  # a game that is not about the claim is not run
         return _verification(journal, covered)
     experiment = _experiment(journal, record, subject)
     own = () if guesser is None else (CustomDistinguisher(guesser),)
@@ -143,13 +143,13 @@ def _admissible(experiment: Experiment, game: GameState) -> Iterator[tuple[bool,
     if isinstance(experiment.mechanism, Pipeline):
         why = next(filter(None, (_why_not_for_formula(experiment, rule) for rule in rules)), "")
         if why or not game.replays:
-            yield False, why or "a pipeline is replayed with its seed, and the file says that it cannot be"
+            yield False, why or "the file says that the seed cannot be replayed, but for a pipeline it can"
     best = game.best(experiment.hypothesis)
     yield True, f"the rule is the recorded one, {best.rule.describe()}"
 
 
 def _why_not_for_formula(experiment: Experiment, rule: DecisionRule) -> str:
-    """Why a rule says nothing about a formula: it may see how floating-point numbers are rounded."""
+    """Why a rule cannot decide about a formula: it may detect how floating-point numbers are rounded."""
     found = rule.distinguisher
     if experiment.bits != "no" or uses_float_bits(found.to_data()):
         return "a rule examines the bit patterns of floats, and the claim is about a formula"
@@ -203,7 +203,7 @@ def _recorded(
     """Whether the recorded seed gives the recorded counts, and those give the recorded verdict."""
     right, wrong, runs = game.totals()
     if not (record.replays and getattr(experiment.mechanism, "replays", True)):
-        yield True, "the recorded seed cannot be replayed: the mechanism makes its own randomness"
+        yield True, "the recorded seed cannot be replayed, because the mechanism uses its own random source"
     else:
         found = np.zeros(3, dtype=int)
         for number, current in enumerate(game.rounds):

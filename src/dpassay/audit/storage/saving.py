@@ -16,7 +16,7 @@ from dpassay.values import dataclass
 if TYPE_CHECKING:
     from dpassay.audit.storage import checkpoint
 
-AHEAD = 16  # runs are announced this part of all earlier runs ahead
+AHEAD = 16  # runs are announced ahead by one in this many of all earlier runs
 MOST_TIME = 0.05  # fraction of the time spent on writing the file, at most
 
 
@@ -54,7 +54,7 @@ class AuditFile:
         return self.path is not None and self.path.exists()
 
     def save(self, state: AuditState, word: Any, *, running: bool = False) -> None:
-        """Write the audit as it is now; `running` if it goes on, so that later runs are lost if it is killed."""
+        """Write the current state of the audit; `running` if it continues, so that a kill would lose later runs."""
         if self.path is None:
             return
         from dpassay.audit.storage import checkpoint
@@ -79,12 +79,12 @@ class AuditFile:
         self.cost = self.saved - begun
 
     def save_if_due(self, state: AuditState) -> None:
-        """Write the audit as it is now, unless that was done a moment ago."""
+        """Write the current state of the audit, unless that was done a moment ago."""
         if self.path is not None and time.monotonic() - self.saved > self.cost / MOST_TIME:
             self.save(state, "unfinished", running=True)
 
     def announce(self, state: AuditState, runs: int) -> None:
-        """Write how many runs there will be before they are made: after a kill all of these count as wrong guesses.
+        """Write how many runs there will be before they are made: if killed, all of these count as wrong guesses.
 
         That is needed if δ > 0 and the mechanism's own draws may kill the process.
         """
@@ -113,7 +113,7 @@ class AuditFile:
             experiment, kept = self.question.experiment(state.inputs, 0), state.game.kept
             state.game = checkpoint.game_of(found.main, experiment.distributions(), experiment.at_hand())
             state.game.kept = kept
-            state.alpha = found.main.alpha  # what refuted the claim then still does
+            state.alpha = found.main.alpha  # so that a refutation remains valid
         if found.witness is not None:
             inputs = checkpoint.inputs_of(found.witness)
             experiment = self.question.experiment(inputs, found.witness.number)
@@ -129,7 +129,7 @@ class AuditFile:
     def _restart(self, state: AuditState, announced: int) -> None:
         """Continue an audit that was killed: no lost task is repeated with the same coins.
 
-        Its outputs would be conditioned on not killing the process. What was refuted stays refuted, and no smaller
+        Its outputs would be conditioned on not killing the process. A refuted claim stays refuted, and no smaller
         pair is looked for.
         """
         question = self.question

@@ -30,15 +30,15 @@ from dpassay.pipeline.distributions import Distribution
 from dpassay.values import dataclass
 
 FINALISTS = 3  # distinguishers tried on all calibration runs
-FAR_SPREADS = 4.0  # the logistic curve keeps rising so much farther out
-SURE = 0.95  # proportion of its observed log-odds that a rule must be expected to keep
+FAR_SPREADS = 4.0  # a logistic curve that keeps rising this many spreads out is also tried
+SURE = 0.95  # proportion of its observed log-odds that a rule must be expected to retain
 ONE_SIDED = 0.8  # weight of a rule that only ever names one input: on few runs it looks better than it is
 MOST_FITTED = 1 << 15  # runs of each input that distinguishers other than those of rare events are fitted to
-RARE_FROM = 1 << 13  # runs that showed nothing else, from which on rare events are tried unless other runs contradict
-SURPRISE = math.log(100)  # evidence of rare events that outweighs what a choice among thousands of rules gathered
-NOTHING_GAINED = 1e-8  # the expected power of a rule that is expected to gain nothing is below
+RARE_FROM = 1 << 13  # runs that showed nothing else after which rare events are tried unless other runs contradict them
+SURPRISE = math.log(100)  # evidence from rare events that outweighs evidence from a choice among thousands of rules
+NOTHING_GAINED = 1e-8  # a rule with a smaller expected power is expected to gain nothing
 LARGEST_SCORES, SMALLEST_RESOLUTION = 1e300, 1e-300
-AS_GOOD = 0.97  # a distinguisher that costs more must leave cheaper ones below this share of its expected power
+AS_GOOD = 0.97  # cheaper distinguishers must be below this share of the expected power of a costlier one
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class DecisionRule:
             return self.count_scores(self.distinguisher.score(outputs), side)
 
     def count_scores(self, exact: Scores, side: int) -> tuple[int, int]:
-        """The same where the scores are known."""
+        """The same from known scores."""
         scores = rounded(exact, self.resolution)
         if self.candidates == 2:
             named = (int(np.count_nonzero(scores <= self.low)), int(np.count_nonzero(scores >= self.high)))
@@ -182,7 +182,7 @@ def learn(
     offered: Sequence[Distinguisher] = (),
     everything: Sequence[Outputs] = (),
 ) -> DecisionRule | None:
-    """The rule with the highest expected power; None if nothing could be learnt.
+    """The rule with the highest expected power; None if nothing could be learned.
 
     `everything`: all runs, for calibrating distinguishers that are not fitted, and for those that are rare events.
     """
@@ -213,7 +213,7 @@ def learn(
 def _gained(rule: DecisionRule, runs: int, hypothesis: Hypothesis) -> float:
     """The evidence per run that a rule gathered on the runs it was chosen on, with equal doubts about all rules.
 
-    Expected powers do not compare the two: many thresholds were tried for one rule, and none for rare events.
+    Expected powers are not comparable: many thresholds were tried for one rule, but none for rare events.
     """
     right, wrong = np.array(rule.right), np.array(rule.wrong)
     return float(expected_power(right, wrong, runs, replace(hypothesis, runs=0), caution=CAUTION_SMOOTH))
@@ -234,10 +234,10 @@ def _surprising(rule: DecisionRule, hypothesis: Hypothesis) -> bool:
 def _of_rare_events(
     everything: Sequence[Outputs], inputs: tuple[Any, ...], hypothesis: Hypothesis
 ) -> DecisionRule | None:
-    """A rule from all runs, since every rare event there is counts.
+    """A rule from all runs, since every rare event counts.
 
-    What it is expected to achieve is what rules from three quarters achieve on the fourth. That no run contradicts the
-    events of all runs is no evidence: a rule that expects to be always right loses everything if it is not.
+    Its expected power is that of rules from three quarters on the fourth. That no run contradicts the
+    events of all runs is not evidence: a rule that expects to be always right loses everything if it is not.
     """
     found = Exclusive.cross_fit(TrainingSet(tuple(everything), inputs, epsilon=hypothesis.epsilon))
     rule = None if found is None else with_thresholds(*found, hypothesis)
@@ -334,7 +334,7 @@ def _thresholds(
     right = below[0][:, None] + above[1][None, :]
     wrong = below[1][:, None] + above[0][None, :]
     efficiency = efficiency_of(right, wrong, scores, cuts)
-    scored = 2 * len(pooled) > total  # a curve through the scores of a few runs is no evidence about the others
+    scored = 2 * len(pooled) > total  # a curve through the scores of a few runs is not evidence about the others
 
     def best(hypothesis: Hypothesis) -> DecisionRule | None:
         smooth = None

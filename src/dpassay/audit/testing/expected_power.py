@@ -1,4 +1,4 @@
-"""What a decision rule is expected to achieve, from its guesses on runs that it was chosen on or calibrated with."""
+"""The expected power of a decision rule, from its guesses on runs that it was chosen on or calibrated with."""
 
 import math
 from collections.abc import Sequence

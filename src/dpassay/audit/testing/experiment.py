@@ -34,16 +34,16 @@ from dpassay.pipeline.mechanism import HasDistribution, Mechanism
 from dpassay.values import dataclass
 
 LEARN, TEST, COMPARE = range(3)  # what a random stream is for
-FIRST_ROUND = 128  # runs that the first rule is learnt from
+FIRST_ROUND = 128  # runs that the first rule is learned from
 FEWEST_EACH = 4  # of each input, where there are many
-# A loss that few runs show, how many times as far apart as neighbours inputs may be for it, and from when it pays.
+# A loss that few runs show; how many times as far apart as neighbors inputs may be for it; from when this pays.
 LARGE, FARTHEST, WORTHWHILE = 1.0, 15, 5
-GROWTH = 2.0  # a rule is learnt anew each time the runs to learn from have grown by this factor
+GROWTH = 2.0  # a new rule is learned each time the runs to learn from have grown by this factor
 MOST_ROWS = 1 << 16
 KEPT = 1000  # outputs of each input kept to compare the sampler with its distribution
 SHOWN = 256  # outputs of each input from which examples are chosen
 TRUST, TRUST_IN_DISTRIBUTION = 0.5, 1.0
-SETTLING = 1 << 31  # the place of the stream for calls that show what a mechanism keeps
+SETTLING = 1 << 31  # the place of the stream for calls that show what a mechanism stores
 SKIPPED = 1 << 32  # numbers of tasks left out after a game was killed: more than it can have begun
 
 
@@ -57,7 +57,7 @@ def stream(seed: int, *place: int) -> np.random.Generator:
 
 
 def factor_for(loss: float) -> int:
-    """How many times as far apart as neighbours inputs should be for a loss that few runs show; odd, 1 for a large one.
+    """The odd factor by which inputs should be farther apart than neighbors so that few runs show a loss; 1 if large.
 
     >>> factor_for(1.0), factor_for(0.1), factor_for(0.0)
     (1, 9, 15)
@@ -83,9 +83,9 @@ class Experiment:
     repeatable: bool = True  # whether a run that was lost with its worker gives the same output if it is made again
 
     def farther(self, factor: int) -> Experiment | None:
-        """The same experiment with inputs `factor` times as far apart, where such inputs exist.
+        """The same experiment with inputs `factor` times as far apart, if such inputs exist.
 
-        They are no neighbours, so nothing is tested on them. But what distinguishes them distinguishes neighbours too
+        They are not neighbors, so nothing is tested on them. But what distinguishes them also distinguishes neighbors
         if losses grow with the distance, and far fewer runs show it.
         """
         possible = self.anywhere and factor > 1 and len(self.inputs) == 2
@@ -121,7 +121,7 @@ class Experiment:
         return stream(self.seed, self.number, *place)
 
     def settle(self) -> int:
-        """Find out what the mechanism keeps for each input, once in each process; returns how many calls that took."""
+        """Find out, once per process, what the mechanism stores for each input; return how many calls that took."""
         return settle(self.mechanism, self.inputs, self.stream(LEARN, SETTLING))
 
     def paired_streams(self, place: int) -> list[np.random.Generator]:
@@ -169,8 +169,8 @@ class GameState:
 
     rounds: list[Round] = field(default_factory=list)
     runs: int = 0
-    lost: int = 0  # trainings in which the mechanism failed: the next one has other random numbers
-    fruitless: int = 0  # trainings that gave no rule: the next one has other runs, and more of them
+    lost: int = 0  # trainings in which the mechanism failed: the next one has different random numbers
+    fruitless: int = 0  # trainings that gave no rule: the next one has different and more runs
     nothing_learnt: bool = False
     looked: bool = False  # whether the rows of its batches were examined
     kept: list[list[Outputs]] = field(default_factory=list)
@@ -179,7 +179,7 @@ class GameState:
     replays: bool = True  # whether the same seed gave the same outputs again
     restarts: int = 0  # how often it was killed while it ran, so that tasks may have been lost
     announce: Callable[[int], None] | None = None  # is told how many runs there will be before they are made
-    learnt: tuple[Outputs, ...] = ()  # some outputs of each input from which the first rule was learnt, to be shown
+    learnt: tuple[Outputs, ...] = ()  # some outputs of each input from which the first rule was learned, to be shown
 
     @property
     def shown(self) -> list[Outputs]:
@@ -191,7 +191,7 @@ class GameState:
         self.rounds.append(new.skipping(SKIPPED * self.restarts))
 
     def restart(self, lost: int) -> None:
-        """Continue after it was killed: tasks may have been lost, and with them this many runs, all guesses wrong."""
+        """Continue after a kill: tasks may have been lost, and this many lost runs count as wrong guesses."""
         self.restarts += 1
         if self.rounds:
             last, wrong = self.rounds[-1].skipping(SKIPPED), (0, lost, lost)
@@ -272,8 +272,8 @@ def rejected(game: GameState, hypothesis: Hypothesis, alpha: float, exact: bool)
 def against_distribution(kept: Sequence[Outputs], distribution: Distribution, rng: np.random.Generator) -> float:
     """p-value against the hypothesis that outputs were drawn from their declared distribution.
 
-    The same game at ε = 0: one input is the mechanism, the other its distribution. A rule learnt on half of the outputs
-    is tested on the other half.
+    The same game at ε = 0: one input is the mechanism, the other its distribution. A rule learned on half of the
+    outputs is tested on the other half.
     """
     seen = join(list(kept))
     half = len(seen) // 2

@@ -1,7 +1,7 @@
-"""Floating-point artefacts: a short game on the last bits of outputs, which gives a warning, never a verdict.
+"""Floating-point artifacts: a short game on the last bits of outputs, which gives a warning, never a verdict.
 
-Noise added in floating point leaves traces there for which no finite epsilon holds (Mironov 2012). If they counted as
-evidence, hardly any sampler would pass; if they were ignored, nobody would know. docs/audit.md describes the options.
+Noise added in floating point leaves traces in them, so that no finite epsilon holds (Mironov 2012). If they counted as
+evidence, hardly any sampler would pass; if they were ignored, nobody would notice. docs/audit.md describes the options.
 """
 
 from collections.abc import Iterator

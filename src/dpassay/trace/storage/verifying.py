@@ -71,7 +71,7 @@ def replay_trace(
     checks = [_all_the_same(record, now, replays), _with_fresh_seed(record, tracer, fresh)]
     established = (_follows(record), *(said for holds, said in checks if holds), *_other_versions(record, now))
     if not replays:
-        established += ("the code makes its own randomness",)
+        established += ("the code uses its own random source",)
     guarantee = make_guarantee(record.epsilon, record.delta)
     claim = f"epsilon {record.epsilon}" + (f", delta {record.delta}" if guarantee.delta else "")
     return Verification(record.verdict, claim, established, tuple(said for holds, said in checks if not holds))

@@ -134,7 +134,7 @@ def test_randomness_of_its_own_is_not_compared(tmp_path):
     audit(own, PAIR, epsilon=1, save=path)
     found = replay(path, own, seed=1)
     assert found.ok
-    assert "makes its own randomness" in found.established[2]
+    assert "uses its own random source" in found.established[2]
 
 
 def test_a_mechanism_that_is_another(saved):

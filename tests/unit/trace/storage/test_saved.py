@@ -152,7 +152,7 @@ def test_a_refutation_is_given_its_time_again(tmp_path: Path, monkeypatch: pytes
 def test_randomness_of_its_own_is_named(tmp_path: Path) -> None:
     found = replay_trace(saved(its_own, tmp_path), its_own, seed=5)
     assert found.ok
-    assert found.established[-1] == "the code makes its own randomness"
+    assert found.established[-1] == "the code uses its own random source"
 
 
 def test_a_file_starts_nothing_by_itself(tmp_path: Path) -> None:
