@@ -218,7 +218,7 @@ class ZCDP(_Stated):
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class GDP(_Stated):
-    """Gaussian DP: two neighbors' outputs are no easier to tell apart than N(0, 1) from N(μ, 1).
+    """Gaussian DP: two neighbors' outputs are no easier to distinguish than N(0, 1) and N(μ, 1).
 
     >>> print(GDP(1))
     1-GDP

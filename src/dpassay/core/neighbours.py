@@ -39,7 +39,7 @@ _COUNTED = re.compile(r"(words|tokens|group)\((\d{1,7})\)")
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """The relation between two inputs that must be hard to tell apart.
+    """The relation between two inputs that must be hard to distinguish.
 
     >>> print(Neighbours())
     any two inputs (local DP)

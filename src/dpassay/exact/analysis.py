@@ -234,7 +234,7 @@ def _tells_differences_alone(pipeline: Pipeline, region: Region) -> bool:
 
 
 def region_at(pipeline: Pipeline, position: int, neighbours: Neighbours) -> OutputRegion:
-    """What two neighbors can bring to a noise stage. Behind the first noise there is one noisy sum, not records."""
+    """What two neighbors can bring to a noise stage. After the first noise there is one noisy sum, not records."""
     outputs = pipeline.output_regions()[position]
     if not adds_a_record(pipeline, position, neighbours):
         return outputs

@@ -47,7 +47,7 @@ class Setting:
 
     @property
     def noises(self) -> list[int]:
-        """The random stages' positions; one behind all stages if there is none."""
+        """The random stages' positions; one after all stages if there is none."""
         return self.pipeline.noise_positions or [len(self.pipeline.stages)]
 
     @property
@@ -66,7 +66,7 @@ class Setting:
         return self.noises != list(range(self.noises[0], self.noises[-1] + 1))
 
     def shown(self) -> bool:
-        """Whether all stages behind the noise can be undone; rounding leaves integers unchanged."""
+        """Whether all stages after the noise can be undone; rounding leaves integers unchanged."""
         noise = self.pipeline.stages[self.noises[-1]] if self.pipeline.noise_positions else None
         whole = noise is not None and not isinstance(noise, Additive | Radial) and noise.name != "bounded_laplace"
         low, high = -INFINITY, INFINITY
@@ -82,7 +82,7 @@ class Setting:
         return True
 
     def far_out(self) -> bool:
-        """Whether no stage behind the noise limits what is visible; squashed values are limited once rounded."""
+        """Whether no stage after the noise limits what is visible; squashed values are limited once rounded."""
         names = [stage.name for stage in self.behind]
         limited = "squash" in names and "round" in names[names.index("squash") :]
         return all(name in (*_LOSSLESS, "squash", "round") for name in names) and not limited
@@ -92,7 +92,7 @@ class Setting:
         return all(stage.keeps != "nothing" for stage in self.behind)
 
     def between(self, pair: Pair) -> bool:
-        """Whether clamps behind the noise leave everything between two values."""
+        """Whether clamps after the noise leave everything between two values."""
         ends = [(b.x, b.y) for b in pair.blocks if not b.same]
         for stage in self.behind:
             if isinstance(stage, Clamp):
@@ -135,7 +135,7 @@ class Setting:
         return outputs.exact and not outputs.far and isinstance(inner, Ball | Intersection | Everything)
 
     def _contains(self, sets: DataSets) -> bool:
-        """Whether the records' vectors lie in the region, in doubles; no record is no vector."""
+        """Whether the records' vectors lie in the region, in doubles; no record means no vector."""
         region = self.pipeline.output_regions()[self.noises[0]].region
         if sets.records.blocks and sum(b.count for b in sets.records.blocks) > 10_000:
             return True
@@ -184,7 +184,7 @@ class Setting:
         return bool(_inner(candidate.bound).pure.a <= (noise.epsilon * steps).b)
 
     def own_values(self) -> bool:
-        """Whether no records are summed before the noise; behind the first noise there is one value."""
+        """Whether no records are summed before the noise; after the first noise there is one value."""
         return not sums_records(self.pipeline, self.neighbours) or len(self.noises) > 1
 
     def unbounded(self) -> bool:
@@ -209,7 +209,7 @@ def _discrete(stage: Stage) -> bool:
 
 
 def _at_most(first: Number, second: Number) -> bool:
-    """Whether the first is no larger than the second, up to the rounding of 50 digits."""
+    """Whether the first is no larger than the second, up to rounding."""
     return bool((first - second).a <= real("1e-40") * (1 + abs(first).b))
 
 

@@ -254,7 +254,7 @@ def _laplace(task: _Task) -> _Proposal:
 
 
 def _sharper_clip(task: _Task, most: float) -> Iterable[_Proposal]:
-    """Laplace noise behind clipping in l1, in place of clipping in another norm."""
+    """Laplace noise after clipping in l1, in place of clipping in another norm."""
     last, region = task.pipeline.stages[task.position - 1] if task.position else None, task.outputs.region
     if not isinstance(last, Clip) or last.norm == "l1" or region.dim == 1:
         return

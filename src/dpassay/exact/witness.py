@@ -48,7 +48,7 @@ from dpassay.values import dataclass
 
 @dataclass(frozen=True)
 class Witness:
-    """Two values that neighbors can have just before the noise, and what tells them apart.
+    """Two values that neighbors can have just before the noise, and what distinguishes them.
 
     `log_p` and `log_q` are the logarithms of the event's probability for the first and the second value.
     If no single event is named, the event is empty and only the pair's loss is evidence. If records are sampled, the
@@ -109,7 +109,7 @@ def find_witness(pipeline: Pipeline, profile: PrivacyProfile, guarantee: Epsilon
     """The strongest counterexample for a guarantee, with an event that violates it if one is known."""
     epsilon, delta = guarantee.exact_epsilon, guarantee.exact_delta
     candidate = profile.dominating_pure() if delta == 0 else profile.dominating_at(epsilon)
-    rare = delta == 0 and profile.tail_lower_bound is not None  # what only outputs far out show
+    rare = delta == 0 and profile.tail_lower_bound is not None  # what only outputs in the far tails reveal
     if candidate is None or (rare and profile.pair is not None and profile.data_sets is not None):
         return None if profile.pair is None else Witness(profile.pair, data_sets=profile.data_sets)
     if not Steps.of(pipeline).plain:

@@ -110,7 +110,7 @@ def _pointing(text: str, position: int) -> Iterator[None]:
         raise
     except ValueError as error:
         # mpmath raises an empty ValueError if two enclosures overlap, so that neither is certainly larger.
-        message = str(error) or "50 digits cannot distinguish this number from a limit: write it as a plain decimal"
+        message = str(error) or "this number cannot be distinguished from a limit: write it as a plain decimal"
         raise ExpressionError(message, text, position) from None
 
 

@@ -26,7 +26,7 @@ def category(claim: Claim, stages: list[Stage]) -> Proof:
 
 
 def hashed(claim: Claim, stages: list[Stage]) -> list[str]:
-    """Randomized response behind a hash, whatever the hash is."""
+    """Randomized response after a hash, whatever the hash is."""
     shown = category(claim, stages)
     says = f"hashed_private {shown.mechanism} {claim.eps} {claim.allowed}"
     return [*shown.lemmas, "", *verdict_theorem(claim, says, "rewrite hashed_exact.", f"{shown.tactic}.")]

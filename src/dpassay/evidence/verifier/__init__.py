@@ -4,7 +4,7 @@ See docs/certificate.md for the format, what is checked, and what a check cannot
 
 - reading.py, text.py: the fields of a step, and the text of a pipeline
 - replay.py: the steps, one by one; premises.py: what each theorem needs, by theorem
-- lowers.py, witness.py: how much of a pair's loss survives the stages behind the noise, and events
+- lowers.py, witness.py: how much of a pair's loss survives the stages after the noise, and events
 - regions/: sets and pairs of vectors, what each stage makes of them, and sums of records
 - noises/: what is known of each noise, listed by theorem in known_noises.py
 - sampling/: records that are sampled, and repeated steps

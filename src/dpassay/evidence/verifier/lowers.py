@@ -77,7 +77,7 @@ class NoisePlace:
 
     @property
     def keeps_all(self) -> bool:
-        """Whether nothing is lost behind the noise; names and bits are integers, so rounding does not change them."""
+        """Whether nothing is lost after the noise; names and bits are integers, so rounding does not change them."""
         if self.noise.name not in (*ADDITIVE, *DIRECTIONS, "bounded_laplace"):
             return told_far(self.behind)
         return _undone(self.behind)
@@ -136,7 +136,7 @@ class NoisePlace:
 
 
 def _told(stages: Sequence[Stage], low: Number, high: Number) -> bool:
-    """Whether "above" or "not below" a threshold is visible behind some stages, for each from low to high.
+    """Whether "above" or "not below" a threshold is visible after some stages, for each from low to high.
 
     They are followed stage by stage. At its lower limit a clamp shows only the first, at its upper one the second;
     for a single threshold one must remain visible, for all between two the ends do not matter.
@@ -173,7 +173,7 @@ def told_far(stages: Sequence[Stage]) -> bool:
 
 
 def _undone(stages: Sequence[Stage]) -> bool:
-    """Whether nothing is lost behind some stages: a clamp loses nothing of what was squashed between its limits."""
+    """Whether nothing is lost after some stages: a clamp loses nothing of what was squashed between its limits."""
     low, high = -INF, INF
     for stage in stages:
         if stage.name == "squash":
@@ -187,7 +187,7 @@ def _undone(stages: Sequence[Stage]) -> bool:
 
 
 def all_between(stages: Sequence[Stage], pair: Pair) -> bool:
-    """Whether all values between the two values of each coordinate remain distinct behind some stages."""
+    """Whether all values between the two values of each coordinate remain distinct after some stages."""
     ends = [(smallest([block.x, block.y]), largest([block.x, block.y])) for block in pair if not same(block)]
     return all(_told(stages, low, high) for low, high in ends)
 

@@ -124,7 +124,7 @@ class Model:
         return checks[step.step](step)
 
     def place(self, position: int, moved: bool = False) -> NoisePlace:
-        """A noise's position; behind all stages if there is none."""
+        """A noise's position; after all stages if there is none."""
         noises = [i for i, stage in enumerate(self.stages) if stage.name in NOISES] or [len(self.stages)]
         if position not in noises:
             raise CertificateError(f"noise {position}: there is no noise at this stage")

@@ -275,7 +275,7 @@ def _for_region(stage: Stage, before: Shape) -> Stage:
 
 
 def check_place(stages: list[Stage], stage: Stage, before: Shape) -> None:
-    """Refuse a stage that makes no sense behind these stages, on values of this region."""
+    """Refuse a stage that makes no sense after these stages, on values of this region."""
     name, kind = stage.name, before.kind
     if name in ("query", "rows", "poisson", "subsample", "shuffle") and stages:
         raise CertificateError(f"{name} must be the first stage")

@@ -1,4 +1,4 @@
-"""How much of its loss remains after the stages behind Laplace or Gaussian noise.
+"""How much of its loss remains after the stages after Laplace or Gaussian noise.
 
 docs/proofs/post-processing.md, points 3 to 8.
 """
@@ -32,7 +32,7 @@ INF = float("inf")
 class VisibleThresholds:
     """What is left of a noisy vector at the end of a pipeline.
 
-    `thresholds` are visible in the output. `passed` are those that clamps right behind the noise let pass, all that any
+    `thresholds` are visible in the output. `passed` are those that clamps right after the noise let pass, all that any
     later stage can know, provided the values lie in the region before the noise, as sums of records need not.
     `anywhere` means that two neighbors' values may be shifted together to any place, `placed` that the pairs of the
     region before the noise lie where neighbors' values do.
@@ -209,7 +209,7 @@ def _chances(noise: Laplace | Gaussian, centre: Number) -> tuple[Number, Number]
 
 
 def clamped_uppers(noise: Laplace | Gaussian, region: Region, passed: Thresholds) -> Iterable[ProfileBound]:
-    """ε at δ = 0 if clamps right behind the noise leave nothing beyond their limits."""
+    """ε at δ = 0 if clamps right after the noise leave nothing beyond their limits."""
     sides = _sides(region)
     if passed.everything or sides is None:
         return

@@ -1,6 +1,6 @@
-"""Lower bounds behind sampling: which two data sets show them, and how much of it.
+"""Lower bounds after sampling: which two data sets show them, and how much of it.
 
-Where everything is visible behind the noise, only the difference of two sums matters. Otherwise it matters where they
+Where everything is visible after the noise, only the difference of two sums matters. Otherwise it matters where they
 lie, and in which order they are compared: docs/proofs/poisson.md, points 7 and 8; docs/proofs/fixed-size.md, point 5.
 """
 
@@ -43,10 +43,10 @@ _EVEN = Laplace | Gaussian | DiscreteNoise | Staircase | TruncatedLaplace  # the
 
 @dataclass(frozen=True)
 class Drawn:
-    """How records are drawn, what one of them can be just before the noise, and what is visible behind it.
+    """How records are drawn, what one of them can be just before the noise, and what is visible after it.
 
     `pairs` are vectors that two records certainly can have. A batch of fixed size has `size` of `of` records, a Poisson
-    sample has no size. `apart` is the profile without sampling of a record replaced by another one behind Poisson
+    sample has no size. `apart` is the profile without sampling of a record replaced by another one after Poisson
     sampling. `told` are the thresholds that the output shows, None if none are known. If `swamped`, the noise comes
     after another one, so that the values before it are reached only by data sets whose sums are far out.
     """
@@ -64,7 +64,7 @@ class Drawn:
 
     @property
     def location_free(self) -> bool:
-        """Whether only the difference of two sums matters, since nothing is lost behind the noise."""
+        """Whether only the difference of two sums matters, since nothing is lost after the noise."""
         return self.told is not None and self.told.everything
 
     @property
@@ -181,7 +181,7 @@ def _beside(record: Pair, share: Number) -> Pair:
 
 
 def replaced_lowers(one: PrivacyProfile, drawn: Drawn) -> Lowers:
-    """A record replaced behind Poisson sampling, and no other records: docs/proofs/poisson.md, points 4 and 8."""
+    """A record replaced after Poisson sampling, and no other records: docs/proofs/poisson.md, points 4 and 8."""
     if drawn.swamped:
         pure = maximum(ZERO, *(c.bound.pure for c in one.candidates))
         return Lowers((), amplified(pure, drawn.rate) if pure.b > 0 else None, _first(one))

@@ -72,7 +72,7 @@ def opposite(records: Pair) -> bool:
 
 @dataclass(frozen=True)
 class EventBound:
-    """Events behind sampling, a record replaced: every coordinate that differs lies beyond a threshold.
+    """Events after sampling, a record replaced: every coordinate that differs lies beyond a threshold.
 
     Of several steps each shows whether the event occurred. docs/proofs/poisson.md, point 8. Any visible thresholds are
     valid, so they are chosen in doubles.
@@ -130,7 +130,7 @@ class EventBound:
 
     @property
     def pure(self) -> Number:
-        """The best of the events; the largest loss may be approached far out only."""
+        """The best of the events; the largest loss may be approached only in the tails."""
         logs = (log(p) - log(q) for _, p, q in self.events if p.a > 0 and q.a > 0)
         return maximum(ZERO, *logs) * self.count
 
@@ -276,7 +276,7 @@ def _above(delta: Number, stated: Number) -> float:
 
 @dataclass(frozen=True)
 class ReplacedBound:
-    """A record replaced behind Poisson sampling, from bounds without sampling: docs/proofs/poisson.md, point 9.
+    """A record replaced after Poisson sampling, from bounds without sampling: docs/proofs/poisson.md, point 9.
 
     δ(ε) = q·((1 − β)·δ₀(ε') + β·δ₁(ε')) with e^ε' = 1 + (e^ε − 1)/q and β = e^(ε−ε'), where δ₀ bounds a record added or
     removed and δ₁ one replaced.

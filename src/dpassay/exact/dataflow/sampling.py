@@ -1,7 +1,7 @@
 """Pipelines whose records are sampled, or that are repeated: from the profile of one step to that of all.
 
 `poisson`, `subsample` or `shuffle` at the beginning and `times` at the end enclose a pipeline that is analyzed on its
-own. Gaussian noise behind `poisson` has an exact answer (docs/proofs/poisson.md); for other noise, pure ε is known, and
+own. Gaussian noise after `poisson` has an exact answer (docs/proofs/poisson.md); for other noise, pure ε is known, and
 what follows from it.
 """
 
@@ -272,7 +272,7 @@ def _added(one: PrivacyProfile, drawn: Drawn) -> PrivacyProfile:
 
 
 def _replaced(one: PrivacyProfile, drawn: Drawn) -> PrivacyProfile:
-    """One step with any noise, a record replaced behind Poisson sampling: docs/proofs/poisson.md, points 4 and 9."""
+    """One step with any noise, a record replaced after Poisson sampling: docs/proofs/poisson.md, points 4 and 9."""
     assert drawn.apart is not None
     pure = amplified_replaced(real(one.pure.b), real(drawn.apart.pure.b), drawn.rate)
     uppers: list[ProfileBound] = [PureBound(real(pure.b), drawn.theorem)]

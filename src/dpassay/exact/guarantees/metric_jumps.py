@@ -68,7 +68,7 @@ def jump(
 
 
 def _shows(noise: Stage | None, after: tuple[Stage, ...]) -> bool:
-    """Whether the stages behind the noise leave of every output, or of those far out, what tells two inputs apart."""
+    """Whether the stages after the noise leave of every output, or of those far out, what distinguishes two inputs."""
     told = thresholds_told(after)
     if noise is None:
         return True

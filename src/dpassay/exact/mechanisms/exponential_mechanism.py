@@ -74,7 +74,7 @@ def choose_profile(
         return PrivacyProfile(shown, (PureBound(INFINITY, Theorem.EXPONENTIAL),), (Theorem.UNBOUNDED,))
     free = outputs.exact and anywhere and isinstance(region, SensitivityBall)
     if kept is not None and region.diameter(INF).b > 0:
-        # Nothing is known about others' bits, and about scores behind a query only how far they move.
+        # Nothing is known about others' bits, and about scores after a query only how far they move.
         known = free or (outputs.exact and not isinstance(region, SensitivityBall | RowBits))
         return top_k_profile(stage, kept, region, cube_of(region), score_spread(region), score_width(region), known)
     spread = stage.rate * score_spread(region)

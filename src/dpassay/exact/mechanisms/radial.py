@@ -28,7 +28,7 @@ def radial_profile(
     region = outputs.region
     # An output is visible up to a bounded cell, however far out: unchanged, or rounded. Point 3 of the page.
     told = kept.thresholds
-    far_out = told is not None and told.unlimited  # not so behind tanh and then rounding
+    far_out = told is not None and told.unlimited  # not so after tanh and then rounding
     in_cells = far_out and all(each.keeps == "all" or each.name == "round" for each in after)
     if region.diameter(stage.q) == INFINITY:
         nothing_hidden = PairBound((PrivacyLoss(((AtomLoss((), ONE), 1),)),), Theorem.UNBOUNDED)

@@ -46,7 +46,7 @@ class LossMasses:
     smooth: bool = False
 
     def delta(self, epsilons: Array, mu: Number = ZERO) -> Array:
-        """δ at each ε, behind word dropout with probability mu."""
+        """δ at each ε, after word dropout with probability mu."""
         losses, masses = self._fewer(FOR_CURVES)
         before = [middle(before_dropout(number(epsilon), mu)) for epsilon in epsilons.tolist()]
         finite = [np.maximum(0.0, -np.expm1(np.minimum(epsilon - losses, 0.0))) @ masses for epsilon in before]

@@ -22,7 +22,7 @@ FEW, COARSE = 3, 1 << 12  # pairs of a quick profile, and the points of the grid
 class Candidate:
     """Two values that neighbors can have just before the noise, and the loss between them.
 
-    Behind sampling, `data_sets` says which data sets show the bound.
+    After sampling, `data_sets` says which data sets show the bound.
     """
 
     pair: Pair
@@ -54,7 +54,7 @@ class PrivacyProfile:
     noise: Noise | None = None
     region: Region | None = None
     mu: Number = ZERO
-    data_sets: DataSets | None = None  # behind sampling, those that `pair` belongs to
+    data_sets: DataSets | None = None  # after sampling, those that `pair` belongs to
     family: Family | None = None  # pairs of which some are candidates
     whole: "PrivacyProfile | None" = None  # of a quick one: all pairs, and the upper bounds in full, but for tables
 

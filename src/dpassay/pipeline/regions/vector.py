@@ -228,7 +228,7 @@ class Intersection(Region):
         return max((self.spread(k) for k in sorted(counts)), key=lambda pair: pair.distance(q).a)
 
     def spread(self, count: int) -> Pair:
-        """The opposite pair spread evenly over the first `count` coordinates, as far out as both balls allow."""
+        """The opposite pair spread evenly over the first `count` coordinates, as far from 0 as both balls allow."""
         sizes = [ball.radius / real(count) ** _inverse(ball.p) for ball in (self.first, self.second)]
         size = minimum(*sizes)
         return _opposite(size, count, self.dim)

@@ -214,7 +214,7 @@ class TrialResult:
 
     @property
     def missed(self) -> bool:
-        """Samples did not find what is refuted. That is no contradiction, but may mean that there were too few runs."""
+        """Samples did not find what is refuted: not a contradiction, but perhaps a sign of too few runs."""
         return self.exact.refuted and not self.sampled.refuted
 
     @property

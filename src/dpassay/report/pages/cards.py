@@ -91,7 +91,7 @@ def loss_card(loss: PrivacyLoss) -> str:
 
 
 def claim_card(claim: Claim) -> str:
-    """What is claimed for which mechanism, and how well it lets two inputs be told apart.
+    """What is claimed for which mechanism, and how well it allows two inputs to be distinguished.
 
     >>> from dpassay import claims
     >>> "Krishna" in claim_card(claims["adept"])

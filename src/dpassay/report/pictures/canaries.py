@@ -1,4 +1,4 @@
-"""How well the canaries of a training run can be told apart, plotted against what a guarantee allows."""
+"""How well the canaries of a training run can be distinguished, plotted against what a guarantee allows."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def _norms(stage: Stage, shape: Shape) -> list[tuple[Number, float]]:
 
 
 def clamped(stage: Stage, shape: Shape, behind: Sequence[Stage]) -> Loss:
-    """Nothing beyond the limits of clamps right behind the noise is visible: the largest loss is that of the limits."""
+    """Nothing beyond the limits of clamps right after the noise is visible: the largest loss is that of the limits."""
     low, high, squashes = -INF, INF, []
     for after in behind:
         if after.name == "squash":

@@ -26,7 +26,7 @@ class KnownNoise:
 
 
 def _constant(stage: Stage, shape: Shape, step: Step) -> Loss:
-    """Values that cannot differ cannot be told apart."""
+    """Values that cannot differ cannot be distinguished."""
     if diameter(shape, INFINITE).b > 0:
         raise CertificateError("values before the noise can differ")
     return pure_loss(ZERO)

@@ -138,7 +138,7 @@ def carried(stages: Sequence[Stage], pair: Pair) -> Pair:
 
 
 def _carried(stage: Stage, values: list[tuple[Number, int]]) -> list[Number]:
-    """A vector behind a stage."""
+    """A vector after a stage."""
     plain = [value for value, _ in values]
     if stage.name in ("clip", "normalise"):
         norm = power_sum(values, NORMS[stage.words.get("norm", "l2")])

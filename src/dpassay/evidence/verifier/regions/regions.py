@@ -223,7 +223,7 @@ def even_gap(shape: Shape) -> Number:
 
 
 def _squashed_diameter(shape: Shape, q: float) -> Number:
-    """Opposite vectors of a ball behind tanh or the sigmoid: even ones for q ≤ p, else one coordinate or a bound."""
+    """Opposite vectors of a ball after tanh or the sigmoid: even ones for q ≤ p, else one coordinate or a bound."""
     inner, p = shape.parts[0], shape.parts[0].balls[0].p
     if q <= p:
         return even_gap(shape) * root(shape.dim, q)

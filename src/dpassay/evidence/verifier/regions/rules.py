@@ -59,7 +59,7 @@ def incoming(names: Sequence[str], dim: int) -> Reach:
 def after(stage: Stage, before: Reach, dim: int) -> Reach:
     """The possible outputs of a stage, given its inputs.
 
-    Behind noise, only values that swamp it are certainly reached: every direction, far out, by one more stage.
+    After noise, only values that swamp it are certainly reached: every direction, far out, by one more stage.
     """
     opaque = stage.name in ("encode", "decode")  # any function to vectors of the claimed dimension
     found = _any_function(stage, before, dim) if opaque else _RULES[stage.name](stage, before)
@@ -73,7 +73,7 @@ def after(stage: Stage, before: Reach, dim: int) -> Reach:
 def _marked(stage: Stage, before: Shape, found: Reach) -> Reach:
     """With what is known about integers: rounding gives them, counts are integers, and copies stay so.
 
-    An unknown constant stays unknown behind all stages.
+    An unknown constant stays unknown after all stages.
     """
     kept = found.shape is before or stage.name == "repeat"
     kept |= stage.name == "clamp" and all(is_point(end, whole_part(end)) for end in stage.numbers.values())

@@ -1,8 +1,8 @@
 """What two data sets show if their records are sampled: docs/proofs/poisson.md and docs/proofs/fixed-size.md.
 
 A step has the law (1 − q)·N_b + q·N_a in the first data set, where the sum is a with the record that differs and b
-without it, and N_b in the second; or, if a record is replaced behind Poisson sampling, both laws are such mixtures. If
-something is lost behind the noise, it matters where a and b lie, and in which order they are compared.
+without it, and N_b in the second; or, if a record is replaced after Poisson sampling, both laws are such mixtures. If
+something is lost after the noise, it matters where a and b lie, and in which order they are compared.
 """
 
 from collections.abc import Sequence

@@ -211,7 +211,7 @@ class Steps:
     def upper(self, step: Step, loss: Loss, apart: Loss | None = None) -> Loss:
         """The loss of all steps, given one that dominates each of them.
 
-        Behind Poisson sampling it is that of a record added or removed, and `apart` that of one replaced.
+        After Poisson sampling it is that of a record added or removed, and `apart` that of one replaced.
         """
         name = step.theorem
         if name == "unbounded" and self.kind in ("poisson", "subsample"):  # who takes part is revealed at worst
@@ -285,7 +285,7 @@ def amplified_replaced(alone: Number, apart: Number, rate: Number) -> Number:
 
 @dataclass(frozen=True)
 class Replaced:
-    """A record replaced behind Poisson sampling: docs/proofs/poisson.md, point 9.
+    """A record replaced after Poisson sampling: docs/proofs/poisson.md, point 9.
 
     δ(ε) = q·((1 − β)·δ₀(ε') + β·δ₁(ε')), e^ε' = 1 + (e^ε − 1)/q and β = e^(ε−ε').
     """
