@@ -29,7 +29,7 @@ class FormulaReading:
 
     `answer` is what the formula takes for an input of the object, `numbers` the object's output as the formula has it;
     `finish` is a deterministic last step of the object for which the formula has no stage. `run` is what is run, if not
-    the mechanism itself. `too_far` says of two answers if they differ by more than neighbors may.
+    the mechanism itself. `too_far` tells whether two answers differ by more than those of neighbors may.
 
     >>> FormulaReading(numbers=["no", "yes"].index).numbers("yes")
     1

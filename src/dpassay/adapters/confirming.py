@@ -4,8 +4,8 @@ The object is run some times on each of a few inputs, and the formula is sampled
 before the object runs: single numbers of the output, their sums, and the change from one run to the next, at most some
 quantile of the formula, or equal to some value. The probability of an event has a Clopper-Pearson interval for the
 object and another for the formula; if two of them are disjoint, object and formula differ. All intervals hold at once
-except with probability `ALPHA`, so an object that does what its formula says is doubted at most at that rate. The
-other way round, agreement only means that no event differs by more than the runs can show.
+except with probability `ALPHA`, so an object that does what its formula says is doubted at most at that rate.
+Conversely, agreement only means that no event differs by more than the runs can show.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class ConfirmingTrial:
-    """An input of an object, what the formula takes in its place, and what the formula's outputs become at last.
+    """An input of an object, the formula's input in its place, and the last step applied to the formula's outputs.
 
     `finish` is a deterministic last step for which the formula has no stage of its own.
     """
@@ -220,7 +220,7 @@ def _drawn(formula: Pipeline, trial: ConfirmingTrial, n: int, rng: np.random.Gen
 def _observed(
     run: Callable[[Any], Any], trial: ConfirmingTrial, numbers: Callable[[Any], Any], runs: int
 ) -> Numbers | str:
-    """The outputs of an object, a row each; or a sentence that says why there are none."""
+    """The outputs of an object, one per row; or a sentence that says why there are none."""
     rows: list[Numbers] = []
     with undisturbed():
         for _ in range(runs):
@@ -241,7 +241,7 @@ def _observed(
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """The generators of Python and numpy are afterwards as they were: a check must not change later results."""
+    """Restore the generators of Python and numpy afterwards: a check must not change later results."""
     state, numpy_state = random.getstate(), np.random.get_state()
     try:
         with catch_warnings():
@@ -271,7 +271,7 @@ def _features(outputs: Numbers, trial: ConfirmingTrial, additive: bool) -> dict[
 
 
 def _events(name: str, values: Numbers, trial: ConfirmingTrial) -> list[ConfirmingEvent]:
-    """Single values if there are few, otherwise quantiles; and being what it is without noise."""
+    """Single values if there are few, otherwise quantiles; also that the output is what it is without noise."""
     distinct = np.unique(values)
     if len(distinct) <= FEW:
         among = tuple(float(value) for value in distinct)

@@ -2,8 +2,8 @@
 
 A formula for clamped logits is confirmed by a call in which every step starts from logits beyond the limits: the scores
 that `generate` then draws from are compared with the formula's at each step. Where the formula says that two inputs can
-have no token in common, two such inputs are tried. A formula is for any logits, but the weights of a model bound those
-that it can give: how large the loss is at least is taken from the first tokens of real prompts.
+have no token in common, two such inputs are tried. A formula covers any logits, but the weights of a model bound those
+that it can give, so the lower bound on the loss is taken from the first tokens of real prompts.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def read(thing: Any) -> ReadObject | None:
 
 
 def _seeded(optimizer: Any) -> tuple[str, ...]:
-    """What is said of noise that comes from a generator of the user's: even one without a seed has always the same."""
+    """The caveat for noise from the user's own generator: one that was given no seed always has the same seed."""
     seed = getattr(getattr(optimizer, "generator", None), "initial_seed", lambda: None)()
     if seed is None:
         return ()

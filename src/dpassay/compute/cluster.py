@@ -24,7 +24,7 @@ LEFT = "all workers of the cluster at {0} have left: start some with 'dask worke
 
 
 class RepeatedTask(Exception):
-    """Dask began a task again whose worker had died, although it may be begun only once."""
+    """Dask restarted a task after its worker had died, although the task may be started only once."""
 
 
 class Cluster(Ahead):

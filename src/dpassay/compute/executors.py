@@ -118,7 +118,7 @@ class Ahead:
         """Restore the executor after a loss."""
 
     def drop(self, futures: list[Any]) -> None:
-        """These are no longer needed."""
+        """Release futures that are no longer needed."""
         for future in futures:
             future.cancel()
 

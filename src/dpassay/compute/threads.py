@@ -1,4 +1,4 @@
-"""What libraries compute outside Python, by as many threads as there are cores."""
+"""Run what libraries compute outside Python on as many threads as there are cores."""
 
 import ctypes
 import os
@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 
 def in_threads(function: Callable[[Integers], Sequence[int]], numbers: Integers, least: int) -> Integers:
-    """What a function makes of each number, where no number matters for another; at least `least` numbers a thread.
+    """The results of a function for numbers that do not affect one another; each thread has at least `least` of them.
 
     >>> in_threads(lambda part: [int(number) + 1 for number in part], np.arange(3), least=1).tolist()
     [1, 2, 3]
@@ -35,7 +35,7 @@ def in_threads(function: Callable[[Integers], Sequence[int]], numbers: Integers,
 def lists_in_threads(
     function: Callable[[Sequence[Item]], list[Result]], items: Sequence[Item], size: int, most: int
 ) -> list[Result]:
-    """What a function makes of a list, by at most `most` threads: each has a whole number of groups of `size` items.
+    """The results of a function for a list, on at most `most` threads; each has whole groups of `size` items.
 
     >>> lists_in_threads(lambda part: [len(part)] * len(part), "abcdefg", size=2, most=2)
     [4, 4, 4, 4, 3, 3, 3]
@@ -55,7 +55,7 @@ def lists_in_threads(
 def torch_in_threads(
     function: Callable[[Sequence[Item]], list[Result]], items: Sequence[Item], size: int
 ) -> list[Result]:
-    """The same, with torch: each thread computes by itself, instead of all of them a part of each small matrix.
+    """The same for torch: each thread computes by itself, instead of all threads sharing each small matrix.
 
     Threads that wait for each other after every matrix of a few rows gain little on an idle machine, and on a busy one
     they took five times as much CPU time as one thread.

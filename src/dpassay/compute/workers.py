@@ -1,4 +1,4 @@
-"""The executor that was asked for: this process, threads, local processes, or a Dask cluster."""
+"""The requested executor: this process, threads, local processes, or a Dask cluster."""
 
 from __future__ import annotations
 

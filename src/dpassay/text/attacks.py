@@ -137,7 +137,7 @@ def right_guesses(attack: Attack, rewriter: Rewriter, runs: int, rng: np.random.
 def highest_success(guarantee: TextGuarantee, candidates: Sequence[str]) -> float | None:
     """The largest probability with which any attack can be right; None where the guarantee gives no bound.
 
-    It is (e^ε + (M−1)δ) / (e^ε + M−1) for M candidates, any two of which are neighbours: see
+    It is (e^ε + (M−1)δ) / (e^ε + M−1) for M candidates, any two of which are neighbors: see
     docs/proofs/candidates.md.
 
     >>> round(highest_success(TextGuarantee(1), ["a", "b", "c"]), 6)
@@ -150,9 +150,9 @@ def highest_success(guarantee: TextGuarantee, candidates: Sequence[str]) -> floa
 
 
 def _all_neighbours(guarantee: TextGuarantee, names: Sequence[str]) -> bool:
-    """Whether any two of the candidates are neighbours.
+    """Whether any two of the candidates are neighbors.
 
-    Texts that differ in words must be neighbours whether or not a rewriter splits off punctuation.
+    Texts that differ in words must be neighbors whether or not a rewriter splits off punctuation.
     """
     neighbours = guarantee.neighbours
     if neighbours.kind == "any":

@@ -2,7 +2,7 @@
 
 The attacker has the trained autoencoder and a corpus without the text under attack. It probes the model to learn which
 noisy vector a rewritten text came from, lets a language model of the corpus write feasible utterances, projects them to
-the latent space, and takes the nearest. Their neighbourhood is then explored: beginnings of the nearest utterances are
+the latent space, and takes the nearest. Their neighborhood is then explored: beginnings of the nearest utterances are
 continued in other ways. A guess that is not the original may still be just good enough.
 """
 
@@ -26,7 +26,7 @@ from dpassay.text.rewriters.vectors.latent import LatentRewriter
 
 TRIES = 5  # times as many texts are written as are wanted, at most: many are the same
 PROBED, DRAWS = 400, 8000  # utterances that are rewritten to probe the model, and how often in all
-ROUNDS, NEW = 3, 100  # rounds of exploring the neighbourhood, and texts written in each
+ROUNDS, NEW = 3, 100  # rounds of exploring the neighborhood, and texts written in each
 MOST_GENERATED = 1_000_000
 
 Floats = NDArray[np.float64]
@@ -44,7 +44,7 @@ class SearchSpace:
     vectors: Floats
 
     def nearest(self, rewritten: str, top: int, rng: np.random.Generator) -> list[tuple[str, float]]:
-        """The utterances nearest to the noisy vector of a rewritten text, and how near; the neighbourhood included."""
+        """The utterances nearest to the noisy vector of a rewritten text, and how near; the neighborhood included."""
         guess = guessed_vectors(self.probe, [rewritten])[0]
         found = dict(zip(self.texts, (self.vectors @ guess).tolist(), strict=True))
         best = _best(found, top)

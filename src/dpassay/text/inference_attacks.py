@@ -34,7 +34,7 @@ class AttackResult:
     """How often an attack was right, what the guarantee allows, and the ε that the attack shows.
 
     The interval and the lower bound are each wrong with a probability of at most α. `epsilon` and `delta` are what is
-    guaranteed between neighbours, None if nothing is; the answers are at most `steps` neighbours apart.
+    guaranteed between neighbors, None if nothing is; the answers are at most `steps` neighbors apart.
 
     >>> found = AttackResult.of("attribute", right=90, trials=100, answers=2, guarantee=TextGuarantee(1))
     >>> [round(end, 3) for end in found.interval], round(found.allowed, 3), found.refuted

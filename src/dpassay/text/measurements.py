@@ -66,7 +66,7 @@ class Stated(KeptLines):
     true_epsilon: Epsilon
     delta: Annotated[float, Field(ge=0, lt=1)]
     neighbours: Annotated[str, Field(max_length=40)]
-    declared: bool = False  # somebody's own word, for a rewriter of theirs: nothing of it was checked
+    declared: bool = False  # declared by the user for their own rewriter; nothing of it was checked
 
     @property
     def holds(self) -> bool:

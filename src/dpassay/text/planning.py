@@ -1,6 +1,7 @@
 """Which rewriters are compared, and at which ε: the one of their authors, or the true one for one text.
 
-A rewriter is named as on the command line and made where it is needed: names are sent to other processes, models not.
+A rewriter is named as on the command line and made where it is needed: names are sent to other processes, but models
+are not.
 """
 
 from __future__ import annotations

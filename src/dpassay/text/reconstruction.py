@@ -3,7 +3,7 @@
 An attacker who has the model can rewrite the candidates any number of times and see the noisy vectors too. From these
 rewritings it learns to predict the noisy vector that a text was written from: by ridge regression on the model's
 encoding of the text, separately for short and long texts, since a long text reveals more. The probability of each
-candidate follows from the distance between its own vector and the predicted one, with the noise marginalised by these
+candidate follows from the distance between its own vector and the predicted one, with the noise marginalized by these
 Monte Carlo draws. Nothing here affects the validity of an audit: a poor attack only refutes less.
 """
 

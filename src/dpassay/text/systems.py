@@ -289,7 +289,7 @@ def claimed_of(named: Specification, epsilon: Any, delta: Any) -> tuple[Any, Tex
 
 
 def _same_claim(exact: Verdict, guarantee: TextGuarantee) -> bool:
-    """Whether an exact verdict is on the ε, the δ and the neighbours of a rewriter's guarantee for a text."""
+    """Whether an exact verdict is on the ε, the δ and the neighbors of a rewriter's guarantee for a text."""
     same = exact.guarantee.claimed == guarantee.stated and exact.guarantee.delta == guarantee.delta
     return same and isinstance(exact.guarantee, PureDP | ApproxDP) and exact.neighbours == guarantee.neighbours
 
@@ -312,7 +312,9 @@ def check_rewriter(
     if not runs:
         rewriter = named.at(_float(epsilon), _float(delta))
         if not hasattr(rewriter, "exact"):
-            raise InputError(f"{named.name} has no exact analysis: say how often to run it, --sample or --runs 10000")
+            raise InputError(
+                f"{named.name} has no exact analysis: specify the number of runs with --sample or --runs 10000"
+            )
         return cast(Verdict, rewriter.exact())
     subject, guarantee, exact = claimed_of(named, epsilon, delta)
     claimed = (guarantee.stated, guarantee.delta, guarantee.neighbours)

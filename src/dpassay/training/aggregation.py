@@ -1,4 +1,4 @@
-"""Who takes part in a round, how updates are bounded and summed, and how far apart neighbours' sums can be.
+"""Who takes part in a round, how updates are bounded and summed, and how far apart neighbors' sums can be.
 
 This is everything that the guarantee of private training rests on, besides noise and accountant. The update of a unit
 is one vector: all its tensors together are projected onto a ball. docs/proofs/user-entity.md has the sensitivities.
@@ -37,7 +37,7 @@ class Aggregation(Protocol):
 
     @property
     def sensitivity(self) -> float:
-        """The largest l2 distance between the sums of neighbours, given the same coins."""
+        """The largest l2 distance between the sums of neighbors, given the same coins."""
 
     def drawn(self, randomness: Randomness, round_: int) -> list[int]:
         """The cells that take part in a round."""

@@ -1,4 +1,4 @@
-"""ChaCha20 (RFC 8439) on many blocks at once, on any device of torch: random numbers that only the key tells.
+"""ChaCha20 (RFC 8439) on many blocks at once, on any device of torch: random numbers that need the key to predict.
 
 Words are 32 bits in 64-bit integers, so that nothing depends on how a device treats overflow. It needs torch alone.
 """

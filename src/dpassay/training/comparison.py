@@ -105,8 +105,8 @@ def read(source: TextSource) -> tuple[Utterance, ...]:
         raise InputError(f"{lacking:,} of {len(found):,} texts of {source.corpus} have no user: give a user column")
     if (users := len({u.user for u in found if is_held_out(u)})) < 2:
         raise InputError(
-            f"{source.corpus}: {users} of its users is held out. A tenth of them is, and two are needed, one to choose "
-            "a learning rate with and one to measure with: give a larger corpus"
+            f"{source.corpus}: {users} of its users is held out. Two held-out users are needed, one for choosing the "
+            "learning rate and one for measuring, and a tenth of all users are held out: give a larger corpus"
         )
     return tuple(found)
 

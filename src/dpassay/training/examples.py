@@ -93,7 +93,7 @@ def _total_loss(scores: Tensor, numbers: Tensor) -> Tensor:
 
 
 def _opacus(network: nn.Module, adam: torch.optim.Optimizer, clip: float, with_noise: Any) -> tuple[Any, Any]:
-    """Opacus' module and optimiser, the latter with our noise."""
+    """Opacus' module and optimizer, the latter with our noise."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of its imports
         from opacus.grad_sample import GradSampleModule

@@ -1,7 +1,8 @@
 """Federated averaging with privacy: drawn cells train from the same weights; the server uses a noisy mean of updates.
 
-A round is: draw cells, let each take local steps of gradient descent, bound and sum the updates, add Gaussian noise,
-divide by the sensitivity, and let the server take a step. All but the aggregation and the noise is post-processing.
+In a round, cells are drawn and each takes local steps of gradient descent; the updates are bounded and summed, Gaussian
+noise is added, the sum is divided by the sensitivity, and the server takes a step. Everything after the noise is
+post-processing.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class TrainedModel:
     """A finished run: where it is, what it guarantees, and what it reached.
 
     The perplexity on held-out text, before and after, and `units` depend on the corpus and are not protected: they are
-    for whoever has the corpus, and not in the folder.
+    only for those who have the corpus, and they are not written to the folder.
     """
 
     folder: Path
@@ -369,8 +369,8 @@ def _other_rounds(place: Path, settings: Settings) -> tuple[Settings, float | No
         raise InputError(f"{place / MODEL} is damaged: it does not say how many rounds were planned; train again")
     if about.done >= planned and (planned != asked or stated_as_finished(place)):
         raise InputError(
-            f"{place} is finished, with {planned:,} rounds. Its checkpoint was deleted, which says of which corpus it "
-            "is and has what more rounds need, so nothing can be continued: train into another folder"
+            f"{place} is finished, with {planned:,} rounds. Its checkpoint was deleted, and with it the identity "
+            "of its corpus and what more rounds need, so it cannot be continued: train into another folder"
         )
     if planned == asked:
         return settings, about.deviation

@@ -1,4 +1,4 @@
-"""What a trained model guarantees, for which neighbours, and what that rests on: written next to the model.
+"""What a trained model guarantees, for which neighbors, and what that rests on: written next to the model.
 
 A statement is published with its model. So it holds nothing that depends on the corpus: no counts, no perplexity.
 `statement.json` is for programs, `statement.md` for people. For a model whose training is not finished it says so.
@@ -215,7 +215,7 @@ def _early(done: int, most: int) -> list[str]:
     """Why a run that was stopped early is charged for all rounds that were planned."""
     return [
         f"Training was once planned for {most:,} rounds and ended after {done:,}. The ε is that of all {most:,}: it "
-        "holds whatever was computed from the weights to decide that."
+        "holds even if the decision to end it was based on the weights."
     ]
 
 

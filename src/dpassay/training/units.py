@@ -87,7 +87,7 @@ def gathered(utterances: Sequence[Utterance], privacy: str, held_out: Sequence[s
 
 
 def named(entity: str) -> str:
-    """An entity's normalised name: lower case, single spaces.
+    """An entity's normalized name: lower case, single spaces.
 
     >>> named(" New  York")
     'new york'

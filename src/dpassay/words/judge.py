@@ -229,7 +229,7 @@ def _given_away(subject: Treatment, claimed: PureDP | MetricDP, kind: str, rule:
         first, second = (words.vectors[[words.words.index(word)]] for word in (x, y))
         apart = float(distances(first, second, claimed.metric)[0, 0])
     elif isinstance(claimed, MetricDP):
-        why = "they have no vectors, so no distance, and whatever finite one they are given, no epsilon covers that"
+        why = "they have no vectors and so no distance, and no finite epsilon covers that at any finite distance"
     return Refuted(
         _judged(subject, claimed),
         Bounds(Interval(math.inf, math.inf, EVERY_PAIR, EVERY_PAIR), least_delta=1.0),

@@ -99,7 +99,7 @@ class NearestWords(WordMechanism):
     """
 
     name: ClassVar[str] = "custext"
-    about: ClassVar[str] = "a mended form of Chen et al., A Customized Text Sanitization Mechanism, 2023"
+    about: ClassVar[str] = "a corrected form of Chen et al., A Customized Text Sanitization Mechanism, 2023"
 
     K: int = 20
 

@@ -17,7 +17,7 @@ NAMES = {"lift": ("lift", "elevator"), "flat": ("flat", "apartment"), "lorry": (
 
 
 def dialects(n: int = 1000, seed: int = 0) -> list[Utterance]:
-    """Utterances labelled with what is asked for; with the same seed, a longer corpus begins with the shorter one.
+    """Utterances labeled with what is asked for; with the same seed, a longer corpus begins with the shorter one.
 
     >>> dialects(2) == dialects(50)[:2]
     True

@@ -291,7 +291,7 @@ class Table:
             got = f"the field {name!r} must be text, got {found[name]!r:.60}"
             raise place.fail(f"{got}; to leave out such records, add --skip-invalid")
         if _has_half_characters(found):
-            raise place.fail("there is half a character in it, a lone surrogate; write it in full")
+            raise place.fail("there is half a character in it (a lone surrogate); write the character in full")
         if self.header and found.keys() != set(self.header):
             raise place.fail(
                 f"its fields are {list(found)}, but those of the first object are {list(self.header)}; a table "

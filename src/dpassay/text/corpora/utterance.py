@@ -33,7 +33,7 @@ class Utterance:
 
 
 def whose(name: str) -> str:
-    """A name as people are told apart by it: without blanks around it, and equivalent characters are the same.
+    """A name in the form that identifies a person: no blanks around it, and equivalent characters are the same.
 
     >>> whose(" Jose\u0301") == whose("Jos\u00e9")
     True
@@ -95,5 +95,5 @@ def _text(value: Any, name: str, place: FileLine) -> str:
         raise place.fail(f"the {name} must be text, got {value!r:.60}")
     text = "" if value is None else str(value)
     if any("\ud800" <= c <= "\udfff" for c in text):
-        raise place.fail(f"the {name} has half a character in it, a lone surrogate; write it in full")
+        raise place.fail(f"the {name} has half a character in it (a lone surrogate); write the character in full")
     return text

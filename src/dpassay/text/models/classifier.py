@@ -98,7 +98,7 @@ def fit(
     """Fit a softmax regression to rows and their labels. The same seed, for the starting point, gives the same result.
 
     `unit` is the scale of what matters in the features, by default their standard deviation: weights that make more of
-    a smaller difference are penalised.
+    a smaller difference are penalized.
 
     >>> rows = np.array([[0.0], [0.1], [0.9], [1.0]])
     >>> fit(rows, ["low", "low", "high", "high"]).predict(np.array([[0.2], [0.8]]))
@@ -147,7 +147,7 @@ def _matrix(features: Features) -> NDArray[np.float64]:
 def _fitted(
     rows: NDArray[np.float64], targets: list[int], classes: int, seed: int, steps: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The weights and biases that minimise cross-entropy with a penalty on the weights, by L-BFGS."""
+    """The weights and biases that minimize cross-entropy with a penalty on the weights, by L-BFGS."""
     try:
         import torch
     except ImportError:

@@ -85,9 +85,9 @@ def write_folder(folder: Path, about: About, arrays: Arrays) -> None:
 
 
 def emptied(folder: Path, *more: str) -> bool:
-    """Delete what a process left that ended before it saved its first model, and say whether the folder is empty now.
+    """Delete what was left by a process that ended before saving its first model; whether the folder is empty now.
 
-    A folder that holds a model, or anything else than weights without one and the files of these names, is left alone.
+    A folder that holds a model, or anything but weights without a model and files of these names, is left unchanged.
     """
     if (folder / MODEL).exists() or not folder.is_dir():
         return False
@@ -157,7 +157,7 @@ def with_weights(build: Callable[[], Network], arrays: Arrays, folder: Path) -> 
 
 
 def read_json(path: Path, what: str, stamp: tuple[str, str], absent: str, largest: int) -> dict[str, Any]:
-    """The JSON object in a file; `stamp` is the field, and its value, by which such a file is recognised."""
+    """The JSON object in a file; `stamp` is the field, and its value, by which such a file is recognized."""
     content = _read_bytes(path, largest, absent)
     try:
         data = json.loads(content.decode("utf-8"))

@@ -129,7 +129,7 @@ def usable(device: str, say: Callable[[str], None] = _on_stderr) -> torch.device
 
 
 class Learner:
-    """A network being trained, with its step, its optimiser and its latest measurements.
+    """A network being trained, with its step, its optimizer and its latest measurements.
 
     With labels, if the recipe asks for it, a linear layer learns to name them from the noisy vectors. It is only used
     in training: it makes the encoder spend a part of its vectors on what the label depends on.
@@ -228,7 +228,7 @@ class Learner:
         return loss if self.accuracy is None else f"{loss}, {self.accuracy:.0%} of the tokens"
 
     def moments(self) -> dict[str, NDArray[Any]]:
-        """The state of the optimiser, and the layer for labels, needed to resume from here."""
+        """The state of the optimizer, and the layer for labels, needed to resume from here."""
         layer = () if self.teller is None else self.teller.named_parameters()
         found = {f"{TELLER}:{name}": one.detach().cpu().numpy() for name, one in layer}
         for name, parameter in self.named.items():

@@ -95,13 +95,13 @@ class WeightsGuarantee:
 
 @dataclass(frozen=True)
 class TextGuarantee:
-    """The guarantee for one text: an ε that holds by a theorem, for which neighbours, and what it does not cover.
+    """The guarantee for one text: an ε that holds by a theorem, for which neighbors, and what it does not cover.
 
-    One that `covering` composes has `parts`, and says in `between` what it makes hard to tell apart.
+    A guarantee composed by `covering` has `parts`; its `between` states which inputs it makes hard to distinguish.
 
     `claimed` is the ε that the mechanism's authors state for these parameters, if it differs. An infinite ε means that
-    no finite one holds. `outside` is part of the sentence, `caveats` follow it. `declared_by` names whose word the ε
-    is, if no theorem of ours is behind it, `audit` says what an audit of it found, and `doubt` why it does not hold.
+    no finite one holds. `outside` is part of the sentence, `caveats` follow it. `declared_by` names who declared
+    the ε, if no theorem of ours supports it; `audit` says what an audit of it found, and `doubt` why it does not hold.
 
     >>> print(TextGuarantee(50, neighbours=Neighbours("words(5)"), outside="the number of words is visible"))
     epsilon 50 for two texts that differ in at most 5 words; the number of words is visible
@@ -191,7 +191,7 @@ class TextGuarantee:
 def covering(
     guarantee: TextGuarantee, lines: int | None = None, weights: WeightsGuarantee | None = None
 ) -> TextGuarantee:
-    """The guarantee of all that is published: at most so many lines of an author, and the model's weights.
+    """The guarantee of all that is published: at most `lines` lines per author, and the model's weights.
 
     ε and δ add up (docs/proofs/composition.md, point 11): a release is private for every value of the weights.
 
@@ -255,7 +255,7 @@ def _total(terms: Iterable[tuple[int, float]]) -> float:
 
 
 def upward(value: float) -> str:
-    """A number of six digits that is not below the value, by more than what rounding up many times adds to it.
+    """The value rounded up to six digits, where an excess as small as repeated rounding up can add is ignored.
 
     >>> upward(57.998014), upward(250.0), upward(math.inf), upward(0.1 + 0.2)
     ('57.9981', '250', 'inf', '0.3')
@@ -313,7 +313,7 @@ def blamed(who: str) -> Iterator[None]:
 def released(rewriter: Rewriter, texts: Sequence[str], who: str = "the rewriter") -> list[str]:
     """Rewritings to be published: from the rewriter's own `release`, or with a generator seeded by the system.
 
-    What a rewriter prints must not get among them.
+    What a rewriter prints must not end up among them.
     """
     own = getattr(rewriter, "release", None)
     with blamed(who), redirect_stdout(sys.stderr):

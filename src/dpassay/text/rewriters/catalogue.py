@@ -47,7 +47,7 @@ SHIPPED: dict[str, tuple[str, str]] = {
         "noise on each word's vector, then the nearest word (Feyisetan et al. 2020)",
     ),
     "santext": (f"{WORDS}.word_level:santext", "each word by a near word of a vocabulary (Yue et al. 2021)"),
-    "santext-plus": (f"{WORDS}.word_level:santext_plus", "the same, frequent words often kept; mended"),
+    "santext-plus": (f"{WORDS}.word_level:santext_plus", "the same, frequent words often kept; corrected"),
     "santext-plus-as-published": (f"{WORDS}.word_level:santext_plus_as_published", "no finite epsilon"),
     "custext": (
         f"{WORDS}.word_level:custext",
@@ -112,7 +112,7 @@ class Specification:
 
     @property
     def own(self) -> bool:
-        """Whether the rewriter is somebody's own, whose guarantee is their word; all others are shipped.
+        """Whether the rewriter is the user's own, so that its guarantee is only declared; all others are shipped.
 
         >>> Specification.read("mine:RR").own, Specification.read("santext").own
         (True, False)
@@ -122,7 +122,7 @@ class Specification:
         return ":" in self.name or any(point.name == self.name for point in entry_points(group=GROUP))
 
     def guarantee_of(self, rewriter: Rewriter) -> TextGuarantee:
-        """What is to be said of a rewriter of this name: of somebody's own, what it declares, as its own word."""
+        """The guarantee to state for a rewriter of this name; that of a user's own rewriter is marked as declared."""
         with blamed(str(self)):
             held = rewriter.guarantee
         if not self.own or math.isinf(held.epsilon):
@@ -317,7 +317,7 @@ def _made(
             raise InputError(f"{asked} needs the setting {missing[0]}: {asked},{missing[0]}=…{hint}")
     given = {key: value for key, value in (("epsilon", epsilon), ("delta", delta)) if key in parameters}
     if "epsilon" in given and epsilon is None and parameters["epsilon"].default is inspect.Parameter.empty:
-        raise InputError(f"state the epsilon for {asked}: --epsilon 50")
+        raise InputError(f"specify the epsilon for {asked}: --epsilon 50")
     if given.get("delta", 0) is None:
         del given["delta"]
     who = asked if epsilon is None else f"{asked} at epsilon {epsilon:g}"
@@ -331,7 +331,7 @@ def _made(
 
 
 def _with_guarantee(made: Any, who: str) -> Rewriter:
-    """A rewriter whose guarantee can be asked for; if that fails, it is said here."""
+    """A rewriter whose guarantee can be read; if it cannot, the error is raised here."""
     with blamed(who):
         guarantee = made.guarantee
     if not isinstance(guarantee, TextGuarantee):

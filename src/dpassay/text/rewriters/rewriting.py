@@ -56,7 +56,7 @@ class Order:
     threads: int | None = None
 
     def guarantee_of(self, made: Rewriter) -> TextGuarantee:
-        """What is to be said of the rewriter that was made by this order."""
+        """The guarantee to state for the rewriter that was made by this order."""
         return Specification.read(self.rewriter).guarantee_of(made)
 
 
@@ -92,11 +92,11 @@ def rewritten(order: Order, lines: list[str]) -> list[str]:
 def with_randomness_seen(order: Order, rewriter: Rewriter, guarantee: TextGuarantee) -> TextGuarantee:
     """What somebody's own rewriter declares, with what two runs show of its randomness.
 
-    Where two processes write exactly the same, calls go on, and grow longer, until chance is no explanation: the
-    guarantee then has a doubt. Where that takes longer than `SECONDS` or `WAITED`, it says what was seen. The rewriter
-    must be new: what it writes first here is compared with what it writes first in another process. One whose calls are
-    independent, and for which a text's place among the others does not matter, is doubted with a probability of at most
-    `UNLIKELY`.
+    If two processes write exactly the same, calls continue and grow longer until chance cannot explain it; the
+    guarantee then has a doubt. If that takes longer than `SECONDS` or `WAITED`, the guarantee states what was seen. The
+    rewriter must be new: what it writes first here is compared with what it writes first in another process. One whose
+    calls are independent, and for which a text's place among the others does not matter, is doubted with a probability
+    of at most `UNLIKELY`.
     """
     texts = [text for text in PROBES for _ in range(COPIES)]
     here: list[list[str]] = []

@@ -3,7 +3,7 @@
 A member is paired with a text or user that was held out, and the attack names the one that the model knows better.
 What is held out is decided at random, so that of each pair either could have been the member: given the pairs, these
 are fair coins, and the guesses about one training run are judged like those on canaries (docs/proofs/one-run.md, point
-7). The two possibilities of a pair are neighbours of neighbours: what one of them has is removed, the other's is added.
+7). The two possibilities of a pair are neighbors of neighbors: what one of them has is removed, the other's is added.
 """
 
 from __future__ import annotations
@@ -124,10 +124,10 @@ def grouped(utterances: Sequence[Utterance], privacy: str) -> list[Group]:
 
 
 def apart(corpus: Sequence[Utterance], others: Sequence[Utterance], privacy: str) -> tuple[list[Utterance], int]:
-    """Those of some other texts that may be taken for ones a model was not trained on, and how many may not.
+    """Those of the other texts that count as not trained on, and the number of those that do not.
 
-    A text of the corpus, or with user privacy one of a user of the corpus, is no stranger to the model. Where most are
-    such, the corpus itself was probably given twice.
+    A text that is in the corpus, or with user privacy is by one of its users, is not new to the model. If most are like
+    that, the corpus itself was probably given twice.
     """
     texts = {" ".join(u.text.lower().split()) for u in corpus}
     users = {name for u in corpus if (name := whose(u.user))} if privacy == "user" else set()
@@ -151,8 +151,8 @@ def membership(
 ) -> AttackResult:
     """Attack a model: which of each pair was it trained on?
 
-    Only where it was decided `at_random` which of them were held out does that show anything about ε: others may differ
-    from members in ways that any model sees.
+    The result is evidence about ε only if it was decided `at_random` which of them were held out: otherwise they may
+    differ from members in ways that any model detects.
     If single sentences are protected and several were held out together, swapping a pair changes all of them, so that
     only small groups are used.
     """
@@ -168,14 +168,16 @@ def membership(
     epsilon, delta = subject.guarantee
     found = of_scores(subject.scores(members), subject.scores(others), epsilon, delta, alpha, seed, 2 * most)
     if not at_random:
-        why = "whether the other texts were held out at random is not known, and those of another kind are told apart "
-        return replace(found, epsilon=None, lower=0.0, notes=(f"{why}by any model: nothing is shown about epsilon",))
-    notes = ["what was held out must have been chosen at random; the interval is that of independent pairs"]
+        why = "it is not known whether the other texts were held out at random, and any model can distinguish texts of "
+        return replace(found, epsilon=None, lower=0.0, notes=(f"{why}another kind: nothing is shown about epsilon",))
+    notes = ["the held-out texts must have been chosen at random; the interval assumes independent pairs"]
     if subject.stated is None:
         unit = "group of texts that were held out together" if any(len(g) > 1 for g in (*members, *others)) else "text"
         notes.append(f"nothing is guaranteed: the lower bound on epsilon is for one {unit}, at delta {delta:g}")
     elif subject.stated.get("guarantee") is None:
-        notes.append(f"nothing is guaranteed: {subject.stated.get('none_because')}; shown is what would hold otherwise")
+        notes.append(
+            f"nothing is guaranteed: {subject.stated.get('none_because')}; the table shows what would hold otherwise"
+        )
     if most > 1:
         notes.append(f"up to {most} sentences were held out together, and the guarantee is for one of them")
     if subject.privacy not in (*COMPARED, "none"):
@@ -184,7 +186,7 @@ def membership(
 
 
 def _largest(sizes: list[int], pairs: int) -> int:
-    """The size up to which groups count: the smallest that is expected to leave enough of so many pairs.
+    """The largest size of groups that count: the smallest one that is expected to leave enough of this many pairs.
 
     It depends on all groups together, so that it stays the same if the two of a pair are swapped.
 
@@ -224,7 +226,7 @@ def of_scores(
 
 
 def in_steps(epsilon: float, delta: float, steps: int) -> Guarantee:
-    """What (ε, δ)-DP between neighbours implies for inputs that are so many neighbours apart: docs/proofs/group.md.
+    """What (ε, δ)-DP between neighbors implies for inputs that are so many neighbors apart: docs/proofs/group.md.
 
     >>> print(in_steps(1.0, 0.0, 2))
     2-DP

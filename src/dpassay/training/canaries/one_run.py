@@ -107,7 +107,7 @@ def _tradeoff(guarantee: Guarantee) -> Tradeoff:
 
 
 def _approximate(epsilon: float, delta: float) -> Tradeoff:
-    """The smallest P(E) that (ε, δ)-DP allows for an event of probability x under the neighbour."""
+    """The smallest P(E) that (ε, δ)-DP allows for an event of probability x under the neighbor."""
     return lambda x: max(0.0, (x - delta) * math.exp(-epsilon), 1 - delta - math.exp(min(epsilon, 700.0)) * (1 - x))
 
 
@@ -119,8 +119,8 @@ def _gaussian(mu: float) -> Tradeoff:
 def _attainable(least: Tradeoff, seen: Guesses, alpha: float) -> bool:
     """Point 3: whether `right` or more correct guesses can have probability alpha.
 
-    All of it is put on exactly `right`, and below it as little as the guarantee requires: if that exceeds the available
-    mass, it cannot.
+    All of alpha is put on exactly `right`, and below it as little as the guarantee requires. If that exceeds the
+    available mass, the answer is no.
     `right_part` and `wrong_part` are the mean fractions of canaries that were named correctly and wrongly.
     """
     sides = 1 if seen.both else 2

@@ -25,7 +25,7 @@ _LARGEST = 50.0  # exponent
 
 
 class CanaryRounds(Federated):
-    """Federated averaging with canaries, the last units of its aggregation; `scores` has how much was seen of each.
+    """Federated averaging with canaries, the last units of its aggregation; `scores` measures how visible each one was.
 
     The aggregation counts all canaries as units. Those that are not `included` are drawn like the others, but
     contribute nothing.

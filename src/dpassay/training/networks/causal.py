@@ -96,7 +96,7 @@ def _memory(device: torch.device) -> int:
 
 @contextmanager
 def _for_gradients(device: torch.device) -> Iterator[None]:
-    """Attention by a formula that can be vectorised; on a GPU, products in TF32: gradients are bounded anyway."""
+    """Attention by a formula that can be vectorized; on a GPU, products in TF32: gradients are bounded anyway."""
     before = torch.get_float32_matmul_precision()
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")
@@ -157,7 +157,7 @@ class Causal:
         return about
 
     def finish(self, folder: Path) -> None:
-        """The model in the library's own form, with its tokeniser; what an adapter learned is added to the weights."""
+        """The model in the library's own form, with its tokenizer; what an adapter learned is added to the weights."""
         with quietly():
             if self.adapter is not None:
                 self.model.save_pretrained(folder / ADAPTER)

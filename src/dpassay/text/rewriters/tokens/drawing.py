@@ -179,7 +179,7 @@ class TokenLaw:
 
 
 def affordable(epsilon: float, size: int) -> int:
-    """How many tokens of `size` a total ε can buy well.
+    """How many tokens a total ε can afford with few random ones among them; `size` is that of the vocabulary.
 
     A token that costs e has a spread of about e − ln k. The likeliest token is then e^(e − 2 ln k) times as likely as
     all k clipped ones together: at 2 ln k + 5 they come in 1% of the draws, and below 2 ln k they are most of them.

@@ -187,7 +187,7 @@ class Prompted:
         """The exact log-probability of the tokens of an output.
 
         A text that was drawn here carries its tokens. Any other text is split by the tokenizer. That is one of several
-        tokenisations of the text, so the text itself is at least as likely.
+        tokenizations of the text, so the text itself is at least as likely.
         """
         return self.log_probs(output, [text])[0]
 

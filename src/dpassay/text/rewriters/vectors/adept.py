@@ -190,7 +190,7 @@ def _run_training(learner: Learner, about: Learned, place: Path, progress: Progr
 
 
 def _save(learner: Learner, about: Learned, place: Path) -> None:
-    """Save the weights and, while steps remain, the state of the optimiser."""
+    """Save the weights and, while steps remain, the state of the optimizer."""
     measured = {"steps": learner.step, "loss": learner.loss, "token_accuracy": learner.accuracy}
     moments = learner.moments() if 0 < learner.step < learner.plan.steps else {}
     write_folder(place, about.model_copy(update=measured), weights_of(learner.network) | moments)

@@ -1,4 +1,4 @@
-"""DPNR as it was published, with a real encoder: drop words, encode, normalise, add noise to each element.
+"""DPNR as it was published, with a real encoder: drop words, encode, normalize, add noise to each element.
 
 The published noise is Laplace noise of scale 1/ε, or, with a δ, Gaussian noise by the classic formula for one element.
 One word changes all k elements, so ε-DP needs Laplace noise of scale k/ε: `Dpnr.scaled`. The claims dpnr, dpnr-dropout

@@ -42,7 +42,7 @@ def adept(
     if mechanism not in MECHANISMS:
         Release(mechanism, 1.0)  # its error lists the mechanisms
     if epsilon is None:
-        raise InputError("state the epsilon for the output: --epsilon 50")
+        raise InputError("specify the epsilon for the output: --epsilon 50")
     if mechanism == "gaussian":
         delta = DELTA if delta is None else delta
     trained = _model(model, device)

