@@ -119,7 +119,7 @@ def resolve(subject: Any, options: AuditOptions) -> tuple[ResolvedAudit, str]:
 def _hostile(
     mechanism: Mechanism, sets: list[tuple[Any, ...]], neighbours: Neighbours, seed: int
 ) -> list[tuple[Any, Any]]:
-    """The first input paired with hostile ones that are its neighbours, without those that the mechanism refuses.
+    """The first input paired with hostile ones that are its neighbors, without those that the mechanism refuses.
 
     They count if the relation was stated. Otherwise the claim is about the stated inputs, and these lie outside it.
     """
@@ -173,7 +173,7 @@ def _claim(subject: Any, options: AuditOptions) -> Claim | None:
 
 
 def _neighbours(options: AuditOptions, claim: Claim | None, mechanism: Mechanism) -> Neighbours:
-    """Which inputs are neighbours: as given, as claimed, or as the mechanism suggests."""
+    """Which inputs are neighbors: as given, as claimed, or as the mechanism suggests."""
     if options.neighbours is not None:
         told = options.neighbours
         return Neighbours(told) if isinstance(told, str) else told

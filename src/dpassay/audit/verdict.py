@@ -38,7 +38,7 @@ def conclude(
     guarantee, refuted = question.guarantee, is_refuted(question, state)
     source = f"a guessing game with {state.spent:,} runs, wrong with probability at most {budget.total:g}"
     if not refuted and any(one.screening for one in state.game.rounds):
-        source += ", taking the rows of one batch as independent"
+        source += ", assuming that the rows of one batch are independent"
     lower, delta = _bounds(question, state, refuted, source)
     kind: type[Verdict] = Refuted if refuted else Open
     if refuted:
@@ -82,7 +82,7 @@ def _about_batches(question: ResolvedAudit, state: AuditState, refuted: bool) ->
 
 
 def _same_every_run(state: AuditState) -> list[str]:
-    """A warning if each input has one output of its own, which all its runs gave."""
+    """A warning if each input gave the same output in all its runs."""
     keys = [distinct(outputs.keys()) for outputs in state.game.shown if len(outputs) >= ENOUGH_RUNS]
     if len(keys) < 2 or any(len(found) > 1 for found in keys) or len(distinct(keys)) == 1:
         return []
@@ -125,7 +125,7 @@ def _after(state: AuditState) -> str:
     """When the claim was refuted, if runs were made after that."""
     if not 0 < state.refuted_after < state.game.runs:
         return ""
-    return f"; the claim was refuted after {state.refuted_after:,} runs, and the others tighten the lower bound"
+    return f"; the claim was refuted after {state.refuted_after:,} runs; the remaining runs tighten the lower bound"
 
 
 def _why_refuted(question: ResolvedAudit, state: AuditState, lower: float) -> str:
@@ -160,7 +160,7 @@ def _why_open(question: ResolvedAudit, state: AuditState, lower: float, interrup
 
 
 def _blind(state: AuditState, interrupted: bool) -> list[str]:
-    """A warning if the audit has seen nothing on which to base a judgement."""
+    """A warning if the audit has no basis for a judgment."""
     if state.game.rounds or interrupted:
         return []
     return [

@@ -29,7 +29,7 @@ def witness_of(question: ResolvedAudit, state: AuditState) -> SampledWitness | N
     best = result.game.best(question.hypothesis)
     kept = [join(list(batches)) for batches in result.game.kept if batches]
     some, failure, features = _for_the_reader(result.game.shown, best.rule, kept)
-    # An event that shows nothing is not worth reading: more often than not it is chance.
+    # An event that shows nothing is not worth reporting: it is usually due to chance.
     shows = bound(result.game, question.hypothesis, result.alpha, question.options.fixed) > 0
     return SampledWitness(
         result.inputs,
@@ -60,7 +60,7 @@ def _for_the_reader(
 ) -> tuple[tuple[Example, ...], BaseException | None, tuple[str, ...]]:
     """Examples, the exception of one that failed, and features, if there are outputs of two inputs.
 
-    Features that the first outputs do not show, because they are rare, are looked for in more of them.
+    Features too rare to occur in the first outputs are looked for in more of them.
     """
     if len(outputs) != 2:
         return (), None, ()

@@ -111,7 +111,7 @@ def trace(
     seconds: float | None = None,
     alpha: float = ALPHA,
 ) -> TraceResult:
-    """Run a mechanism on pairs of neighbours, or on inputs any two of which are, and judge its noise as coded.
+    """Run a mechanism on pairs of neighbors, or on inputs any two of which are, and judge its noise as coded.
 
     The probability that it refutes a right claim is at most α, shared by the pairs.
 

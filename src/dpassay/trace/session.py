@@ -35,7 +35,7 @@ def trace(
     time_limit: float | None = None,
     time: str | float | None = None,
 ) -> TraceResult:
-    """Run a mechanism on pairs of neighbours, or on inputs any two of which are, and judge its noise as coded.
+    """Run a mechanism on pairs of neighbors, or on inputs any two of which are, and judge its noise as coded.
 
     `hostile` inputs are tried too (docs/hostile.md). What they show is a warning; it refutes the claim only if
     `neighbours` states that the claim covers them. Every claim about texts covers two texts that differ in a word.
@@ -92,7 +92,7 @@ def traced(tracer: Tracer, asked: TraceQuestion) -> TraceResult:
 def _worst(result: TraceResult, tracer: Tracer, x: Any, relation: Neighbours, claimed: dict[str, Any]) -> TraceResult:
     """The trace of a huge input that the claim covers, if that refutes it; otherwise the result unchanged.
 
-    If any two inputs are neighbours, the other one is its opposite: after a clip they are as far apart as possible.
+    If any two inputs are neighbors, the other one is its opposite: after a clip they are as far apart as possible.
     """
     huge = [one.value for one in hostile_inputs(x) if one.neighbours(relation) and one.huge]
     if not huge:

@@ -340,7 +340,7 @@ class _Column:
         return cls(place, values, np.sort(finite[1]), spread) if np.isfinite(spread) else None
 
     def groups(self, nearness: float) -> tuple[Array, Array, NDArray[np.int64], NDArray[np.int64]]:
-        """Where groups of two or more neighbouring numbers begin and end, and how many of them each input gave."""
+        """Where groups of two or more neighboring numbers begin and end, and how many of them each input gave."""
         apart = max(nearness * self.spread, FINEST * float(np.abs(self.values[[0, -1]]).max()))
         ends = np.append(np.flatnonzero(np.diff(self.values) > apart) + 1, len(self.values))
         starts = np.concatenate([[0], ends[:-1]])

@@ -50,7 +50,7 @@ class LogisticRegression(Distinguisher):
 
     @classmethod
     def fit(cls, training: TrainingSet) -> Iterator[Self]:
-        """Ridge-regularised, by Newton's method, on standardised coordinates.
+        """Ridge-regularized, by Newton's method, on standardized coordinates.
 
         A coordinate that may be NaN, or is 0 or one of many numbers, has another column as its indicator.
         """

@@ -116,7 +116,7 @@ def check_inputs(inputs: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def shown(x: Any, most: int = 60) -> str:
-    """An input in a few characters; equal neighbours in a vector are counted, not repeated.
+    """An input in a few characters; equal neighbors in a vector are counted, not repeated.
 
     >>> shown(np.array([0.5] * 30 + [-1.0])), shown("fly to Rome")
     ('[0.5 × 30, -1]', "'fly to Rome'")

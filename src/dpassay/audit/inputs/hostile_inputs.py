@@ -46,7 +46,7 @@ class HostileInput:
     huge: bool = False  # a number that is far too large, but not so large that arithmetic overflows
 
     def neighbours(self, relation: Neighbours) -> bool:
-        """Whether the relation makes it a neighbour. A row that is replaced may have several elements."""
+        """Whether the relation makes it a neighbor. A row that is replaced may have several elements."""
         return relation.relation in self.relations and relation.kind != "element"
 
 
@@ -79,7 +79,7 @@ def hostile_inputs(x: Any) -> list[HostileInput]:
 
 
 def hostile_pairs(inputs: Sequence[Any], relation: Neighbours) -> list[tuple[Any, Any]]:
-    """Each input paired with the hostile inputs similar to it that the relation makes its neighbours."""
+    """Each input paired with the hostile inputs similar to it that the relation makes its neighbors."""
     return [(x, one.value) for x in inputs for one in hostile_inputs(x) if one.neighbours(relation)]
 
 

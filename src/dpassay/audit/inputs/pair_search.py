@@ -1,7 +1,7 @@
 """Which of many pairs to audit: the one whose outputs look most promising.
 
 Every input runs once for all pairs that contain it. With very many pairs, those with similar outputs are discarded
-by comparing frequencies; rules are learnt for the others, and the best third continues with more runs. These runs are
+by comparing frequencies; rules are learned for the others, and the best third continues with more runs. These runs are
 never used to test a claim, so the verdict is valid whatever is chosen here.
 """
 
@@ -40,7 +40,7 @@ from dpassay.values import dataclass
 
 SEARCH = 1  # experiments of the search are numbered from here
 CHECK = 1000  # the random stream of the runs that check a pair
-SCREENED = 12  # pairs for which rules are learnt; if there are more, only those whose frequencies differ most
+SCREENED = 12  # pairs for which rules are learned; if there are more, only those whose frequencies differ most
 MOST_WITH_DISTRIBUTIONS = 256
 NEARLY, NEARLY_FIXED = 0.1, 0.02  # by what share a simpler pair may fall short of the best promise
 ENOUGH_EACH = 400  # runs for each pair from which on some use inputs farther apart

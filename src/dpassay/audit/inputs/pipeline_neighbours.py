@@ -15,7 +15,7 @@ from dpassay.pipeline.stages.query import Counts, PersonRows, Query
 from dpassay.pipeline.syntax import NORMS
 
 SLACK = 1e-9  # for distances that doubles do not represent exactly
-LARGEST = 1e9  # answers of a query, as a multiple of the distance between neighbours: noise is rounded to such numbers
+LARGEST = 1e9  # answers of a query, as a multiple of the distance between neighbors: noise is rounded to such numbers
 
 
 def why_not_neighbours_of(pipeline: Pipeline, x: Any, y: Any, relation: Neighbours) -> str:

@@ -25,7 +25,7 @@ TextPair = tuple[str, str]
 def word_pairs(text: str, vocabulary: Sequence[str] = (), odd: bool = True, fewer: bool = False) -> list[TextPair]:
     """A text paired with texts that differ in one word: from its own words first, then odd ones, then others.
 
-    `fewer`: whether a text without one of its words is a neighbour too.
+    `fewer`: whether a text without one of its words is a neighbor too.
 
     >>> word_pairs("fly to Rome")[:2]
     [('fly to Rome', 'to to Rome'), ('fly to Rome', 'Rome to Rome')]

@@ -36,7 +36,7 @@ ALLOWED = (
     "an object with sample(x, n, rng), or a function f(x, n, rng), f(x, rng) or f(x); a torch module and an object "
     "with transform can be run too"
 )
-METHODS = ("sample", "transform", "fit_transform")  # methods by which a class is recognised as something to run
+METHODS = ("sample", "transform", "fit_transform")  # methods by which a class is recognized as something to run
 
 
 @dataclass(frozen=True, slots=True)

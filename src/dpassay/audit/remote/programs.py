@@ -225,7 +225,7 @@ class Remote:
                 if not death.unread:
                     return Reply(None, Failure(death.how, str(death).removeprefix(f"{self} {death.how}; ")[:200]))
             except BaseException:
-                lines.drop(line)  # a cancelled line can no longer be used
+                lines.drop(line)  # a canceled line can no longer be used
                 line = None
                 raise
             finally:

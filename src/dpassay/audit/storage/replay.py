@@ -112,7 +112,7 @@ def _of(subject: Mapping[str, str]) -> str:
 
 
 def _covered(journal: Journal, record: GameRecord, subject: Mechanism) -> Iterator[tuple[bool, str]]:
-    """Whether the claim covers the recorded inputs: they are neighbours, as far as that can be seen from them."""
+    """Whether the claim covers the recorded inputs: they are neighbors, as far as that can be seen from them."""
     inputs, pipeline = inputs_of(record), subject if isinstance(subject, Pipeline) else None
     names = " and ".join(shown(x) for x in inputs[:2]) if len(inputs) == 2 else f"{len(inputs)} candidates"
     try:

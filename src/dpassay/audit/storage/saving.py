@@ -34,7 +34,7 @@ class AuditState:
     shrunk: bool = False  # whether all attempts have been made
     spent: int = 0
     searched: int = 0
-    artifacts: str = ""  # the warning about floating-point artefacts
+    artifacts: str = ""  # the warning about floating-point artifacts
     announced: int = 0  # runs of the main game that may have been begun, if δ > 0
     restarted: str = ""  # the warning that the audit was killed while it ran
 

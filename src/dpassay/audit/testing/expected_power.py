@@ -100,7 +100,7 @@ def expected_power(
 def _caution(rules: int, hypothesis: Hypothesis) -> float:
     """Standard errors by which the best of these rules may look better on few runs than it is; a claim is tested soon.
 
-    The largest of m independent errors is about √(2 ln m); those of neighbouring thresholds are correlated.
+    The largest of m independent errors is about √(2 ln m); those of neighboring thresholds are correlated.
     """
     if hypothesis.runs:
         return CAUTION

@@ -57,7 +57,7 @@ class AlphaBudget:
         return max(0.0, self.total - math.fsum(alpha for _, alpha in self.entries))
 
     def give_back(self, what: str) -> None:
-        """Return what was set aside for a test that is not made."""
+        """Return the share reserved for a test that is not made."""
         self.entries = [entry for entry in self.entries if entry[0] != what]
 
     def take(self, what: str, share: float) -> float:
@@ -66,7 +66,7 @@ class AlphaBudget:
             raise InputError(f"a share of the error probability must lie between 0 and 1, got {share}")
         alpha = share * self.total
         if alpha > self.left + SLACK * self.total:
-            raise InputError(f"{what} asks for {alpha:g} of the error probability, and {self.left:g} is left")
+            raise InputError(f"{what} asks for {alpha:g} of the error probability, but only {self.left:g} is left")
         self.entries.append((what, alpha))
         return alpha
 
@@ -131,7 +131,7 @@ def p_value(right: int, wrong: int, epsilon: float, candidates: int = 2, delta: 
 class Counts:
     """Counts of one round of the game, and what was expected of its distinguisher before it began.
 
-    `sides` is the number of inputs that the distinguisher ever names; it matters only if δ > 0. `second` is how many of
+    `sides` is the number of inputs that the distinguisher can name; it matters only if δ > 0. `second` is how many of
     the correct and wrong guesses and of the runs were the second input's, for information only; None if unknown.
     """
 
@@ -226,7 +226,7 @@ def _beta_mixture(counts: Counts, log_p: float, log_not: float) -> float:
 def log_evidence(
     rounds: Sequence[Counts], epsilon: float, delta: float = 0.0, candidates: int = 2, falling: bool = False
 ) -> float:
-    """Evidence of several rounds: each starts with what the earlier ones have won."""
+    """Evidence of several rounds: each starts with the capital that the earlier ones have won."""
     return sum(counts.log_evidence(epsilon, delta, candidates, falling) for counts in rounds)
 
 

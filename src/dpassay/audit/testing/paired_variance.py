@@ -1,4 +1,4 @@
-"""What runs of two inputs with the same random numbers are worth, when both are used for training."""
+"""The effective number of runs when two inputs are run with the same random numbers, for training."""
 
 from collections.abc import Sequence
 from typing import Any

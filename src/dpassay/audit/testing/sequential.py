@@ -1,6 +1,6 @@
 """The guessing game, run by run: numbered tasks, each with its own random stream, that give integer counts.
 
-A task depends on the tasks before it, never on their results. So tasks may be run ahead, anywhere, and
+A task depends on the tasks before it but never on their results. So tasks may be run ahead, anywhere, and
 counted in order: the same seed gives the same counts wherever they run, and a game that stopped can be continued.
 """
 
@@ -52,14 +52,14 @@ from dpassay.values import dataclass
 
 GuessCounts: TypeAlias = tuple[int, ...]  # correct and wrong guesses, and runs; then the same for the second input
 LOOK_FROM = 1 << 9  # runs of a game from which its batches are examined, if the first rounds used none
-WORTHWHILE = 1.5  # runs that must be left for the next rule, as a multiple of those from which this one was learnt
+WORTHWHILE = 1.5  # runs that must be left for the next rule, as a multiple of the runs that this one was learned from
 LOOKS = 16  # a task is at most this fraction of the runs before it: runs after the decisive one are wasted
 ALONE = 1 << 16  # guesses of a game up to which a round makes its runs one at a time…
 MOST_ALONE = 1 << 17  # …and the same for a fixed number of runs
 PROMISING = math.log(20)  # evidence of a round in batches from which single runs take over
 ENOUGH = 4  # single runs, as a multiple of those expected to be needed to refute the claim…
 FEWEST_ALONE = 1_000  # …and at least this many
-MOST_UNCONFIRMED = 4  # promising rounds in batches that single runs did not confirm, before batches are given up
+MOST_UNCONFIRMED = 4  # promising rounds in batches that single runs did not confirm, before batches are abandoned
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def run_by_input(experiment: Experiment, current: Round, task: Task, kept: KeptO
 def keep(experiment: Experiment, kept: KeptOutputs, side: int, outputs: Outputs) -> None:
     """Keep outputs of one input as long as there is room: for learning the next rule, or for checking the sampler.
 
-    If rules are learnt, the runs that test one may train the next: it is tested on later runs.
+    If rules are learned, the runs that test one may train the next: it is tested on later runs.
     """
     if kept:
         left = room(experiment, kept, outputs) - sum(map(len, kept[side]))
@@ -134,7 +134,7 @@ def room(experiment: Experiment, kept: KeptOutputs, outputs: Outputs) -> int:
 
 
 def _learns(experiment: Experiment) -> bool:
-    """Whether rules are learnt from outputs."""
+    """Whether rules are learned from outputs."""
     return experiment.custom is not None or not isinstance(experiment.mechanism, HasDistribution)
 
 
@@ -168,7 +168,7 @@ def _batches(
 def anytime(
     experiment: Experiment, game: GameState, budget: int, alpha: float | None, run_tasks: TaskRunner = in_this_process
 ) -> Iterator[GameState]:
-    """Test until the claim is refuted or all runs are used, with a look after every task. Without an α all are used.
+    """Test until the claim is refuted or all runs are used, with a look after every task. Without an α, all are used.
 
     Only runs that are known to be independent can refute the claim. If the rows of one batch may not be, the first
     rounds consist of calls that ask for one output. Later rounds are made in batches, and only decide whether to look
@@ -186,7 +186,7 @@ def anytime(
             _begin_round(experiment, game, budget, alone=alpha is None)
             if game.nothing_learnt:
                 return
-            if len(game.rounds) == known:  # it gave no rule: learn from more
+            if len(game.rounds) == known:  # training gave no rule: learn from more runs
                 yield game
                 continue
         before = game.runs
@@ -271,9 +271,9 @@ def _counted(
 ) -> Iterator[GameState]:
     """Count tasks in order.
 
-    A task that the mechanism aborted is not run again with the same coins: outputs that do not abort it would become
+    A task that the mechanism aborted is not repeated with the same coins: outputs that do not abort it would become
     too frequent. The next task has other coins; if δ > 0, all guesses of this one count as wrong. The same applies to
-    tasks in progress when the time is over, at Ctrl-C, which is pressed when something hangs, or when a worker dies,
+    tasks in progress when the time is over, on Ctrl-C, which users press when something hangs, or when a worker dies,
     which ends the audit; unless the seed gives the same outputs again. For a process that was killed see
     `Game.restart` (docs/proofs/anytime.md, point 10).
     """
@@ -285,7 +285,7 @@ def _counted(
             for task, outcome in outcomes:
                 if isinstance(outcome, MechanismError):
                     _lose(experiment, game, [task])
-                    under_way.clear()  # the others may be made again: what ended this one does not depend on them
+                    under_way.clear()  # the others may be repeated: they did not cause this one to end
                     raise outcome
                 current = game.rounds[-1]
                 game.runs += task.size  # first, so that an interruption in between only leaves a task to be run again
@@ -357,14 +357,14 @@ def _begin_round(experiment: Experiment, game: GameState, budget: int, alone: bo
         drawn = FIRST_ROUND if late else size
         training = learn_rule(experiment, drawn, place, first=first, singly=singly, had=had)
         game.looked = game.looked or first
-        if had and not late and training.rule is None:  # they contain nothing more
+        if had and not late and training.rule is None:  # these outputs contain nothing more
             had, training = [], learn_rule(experiment, size, place, singly=singly)
     training = replace(training, cost=training.cost + glance)
     size, tested = sum(map(len, had)) or size, sum(counts.runs for counts in game.counts)
     length, left = int((GROWTH - 1) * size), budget - game.runs - training.cost
     last = training.exact or full or size >= MOST_LEARNT
     if not last and left - length < WORTHWHILE * size:
-        # A rule that promises nothing is not kept for all that is left: a rare event may show soon.
+        # A rule that promises nothing is not kept for all remaining runs: a rare event may show up soon.
         last = training.rule is None or not training.rule.hopeless or not RARE_FROM <= size <= left // 2
         length //= 2
     length, unknown = budget if last else length, _alone(experiment, training.singly)
@@ -376,10 +376,10 @@ def _begin_round(experiment: Experiment, game: GameState, budget: int, alone: bo
 
 
 def _at_hand(game: GameState, enough: int) -> tuple[list[Outputs], bool]:
-    """All outputs so far, equally many of each input, and whether no more will be kept. So no run is wasted.
+    """All outputs so far, equally many of each input, and whether no more will be kept, so that no run is wasted.
 
     The resulting rule is tested on later runs, so the test is as valid as with a rule from elsewhere. Outputs from
-    before an audit was continued are not available. So if fewer than half of `enough` are left, none are used.
+    before an audit was continued are not available. If fewer than half of `enough` are left, none are used.
     """
     if not game.kept or not all(game.kept):
         return [], False

@@ -1,6 +1,6 @@
-"""The first rule of a game: an output resembles its own input. Nothing has to be learnt for it.
+"""The first rule of a game: an output resembles its own input. This needs no training.
 
-Most text mechanisms keep some words, and most noise leaves an output near its input. So a few runs are enough to see
+Most text mechanisms keep some words, and most noise leaves an output near its input. So a few runs are enough to tell
 whether such a rule is likely to refute the claim, and the runs that test it also train the next one.
 """
 
@@ -25,19 +25,19 @@ LONGEST = 4 * LENGTH  # such runs in total
 
 
 def worth_trying(experiment: Experiment, runs: int) -> bool:
-    """Whether there are enough runs; never if a rule is given or the distributions are known."""
+    """Whether there are enough runs, no rule is given, and the distributions are unknown."""
     claimed, given = experiment.hypothesis, experiment.custom is not None or experiment.bits == "only"
     known = given or claimed.delta > 0 or claimed.candidates > 2 or experiment.distributions() is not None
     return runs >= LONGEST and not known
 
 
 def is_by_likeness(current: Round) -> bool:
-    """Whether its rule was not learnt: no power was computed for it."""
+    """Whether its rule was not learned: no power was computed for it."""
     return current.rule.expected_power == 0.0
 
 
 def goes_on(current: Round, evidence: float) -> bool:
-    """Whether such a round should be twice as long: it already has a good part of the evidence needed."""
+    """Whether to double the length of such a round, because it already has much of the evidence needed."""
     return is_by_likeness(current) and current.length < LONGEST and evidence >= current.length / LONGEST
 
 

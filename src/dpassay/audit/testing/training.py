@@ -1,4 +1,4 @@
-"""How a rule is learnt: outputs of each input, not used for testing, and what the first of them show."""
+"""How a rule is learned: outputs of each input, not used for testing, and what the first of them show."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ CELLS = 1 << 20  # numbers held at a time
 DISTRIBUTION_DRAWS = 60_000
 LEARNT_CELLS = 1 << 24  # numbers to learn from, at most: 128 MiB
 MOST_LEARNT = 1 << 19  # runs to learn from, at most
-UNKNOWN_WIDTH = 256  # how many numbers an output that is not numeric counts as
+UNKNOWN_WIDTH = 256  # how many numbers a non-numeric output counts as
 GLANCE = 16  # runs of each input that show whether outputs resemble their inputs
-FEWEST_RUNS = 40  # nothing can be learnt from fewer
+FEWEST_RUNS = 40  # nothing can be learned from fewer
 MOST_CALIBRATED = 1 << 21  # runs whose scores are held to choose thresholds
-FEW = 4_000  # runs of a fixed number that are worth one training only
+FEW = 4_000  # a fixed number of runs up to which only one training is worthwhile
 SURE_FROM = 10_000  # runs of a training that may be the only one
-SURE_OF_NONE = 1_000  # outputs after which a mechanism that gave only None is not run any longer
-ALIKE = 0.95  # share of the best promise from which on inputs farther apart decide, which show more
+SURE_OF_NONE = 1_000  # outputs after which a mechanism that gave only None is no longer run
+ALIKE = 0.95  # share of the best promise from which inputs farther apart decide, because they show more
 DOUBT = 2.0  # standard errors by which counts may fall short of what inputs farther apart promise
-RARER = 4  # times rarer guesses on neighbours show that what a rule reads is not there
+RARER = 4  # if guesses on neighbors are this many times rarer, neighbors do not show what the rule detects
 FEWEST_FAR = 1_000  # runs of inputs farther apart
 TRAININGS = 1_000  # random streams for trainings, before those of trainings repeated after a failure
 
@@ -52,8 +52,8 @@ def draw_outputs(
 ) -> tuple[list[Outputs], bool, list[list[Outputs]]]:
     """The same number of outputs per input, `runs` in total if memory allows, and whether a batch failed.
 
-    Each input has a generator. If these are the same, outputs differ by their inputs and little else, so that far fewer
-    are needed to see the difference. That is only for training: rules are tested on independent runs.
+    Each input has a generator. If these are equal, outputs differ by little except their inputs, so that far fewer
+    are needed to detect the difference. That is only for training: rules are tested on independent runs.
 
     The first outputs of each input come in small batches, which are returned too: see `batches.dependence`.
     """
@@ -154,13 +154,13 @@ def rows_at_a_time(outputs: Outputs) -> int:
 
 
 def room_for(outputs: Outputs, inputs: int) -> int:
-    """How many such outputs of each input are kept to learn from: half the numbers that may be learnt from."""
+    """How many such outputs of each input are kept to learn from: half the numbers that may be learned from."""
     return max(64, min(MOST_LEARNT, LEARNT_CELLS // 2 // max(1, outputs.width or UNKNOWN_WIDTH)) // inputs)
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What was learnt: a rule (if any), how many runs it cost, and whether runs must be made one at a time."""
+    """What was learned: a rule (if any), how many runs it cost, and whether runs must be made one at a time."""
 
     rule: DecisionRule | None
     cost: int
@@ -185,7 +185,7 @@ def learn_rule(
 ) -> TrainingResult:
     """Learn a rule for this experiment. If the distribution is known, this costs no runs.
 
-    Nor does it if there are outputs that it already `had`, equally many of each input: a rule may be learnt from any
+    Nor does it if there are outputs that it already `had`, equally many of each input: a rule may be learned from any
     runs except those that test it. The `first` training of a game draws more, to examine the mechanism's batches and
     its seed; `singly` avoids batches.
     """
@@ -221,7 +221,7 @@ def learn_rule(
 def learn_well(experiment: Experiment, budget: int, lost: int = 0) -> TrainingResult:
     """Learn from an eightieth of the runs. If more could help, learn from a sixteenth and calibrate on a tenth.
 
-    Where these are too few to learn from, a quarter of all runs serves for both. A curve through so few scores would
+    If these are too few to learn from, a quarter of all runs serves for both. A curve through so few scores would
     promise more for rare guesses than most outputs keep.
     """
     if budget < FEWEST_RUNS:
@@ -261,7 +261,7 @@ def learn_well(experiment: Experiment, budget: int, lost: int = 0) -> TrainingRe
 
 @dataclass
 class Extrapolated:
-    """A rule that was learnt on inputs farther apart, how often it guesses there, and how it does on the inputs."""
+    """A rule learned on inputs farther apart, how often it guesses there, and how it performs on the actual inputs."""
 
     rule: DecisionRule
     factor: int
@@ -272,7 +272,7 @@ class Extrapolated:
 
     @property
     def checked(self) -> DecisionRule:
-        """The rule with what it is expected to achieve where it is to be used."""
+        """The rule with its expected power on the actual inputs."""
         power = self.rule.expected_power / self.factor
         return replace(self.rule, right=self.right, wrong=self.wrong, expected_power=power)
 
@@ -283,9 +283,9 @@ class Extrapolated:
             self.right, self.wrong, self.runs = self.right + right, self.wrong + wrong, self.runs + len(outputs)
 
     def holds_against(self, other: float) -> bool:
-        """Whether it promises as much as another rule, and these counts do not speak against that.
+        """Whether it promises as much as another rule, and these counts do not contradict that.
 
-        They do if it guesses far more rarely here: then it reads what neighbours do not show.
+        They do if it guesses far more rarely here: then neighbors do not show what it detects.
         """
         right, wrong = self.right + 0.5, self.wrong + 0.5
         most = math.log(right / wrong) + DOUBT * math.sqrt(1 / right + 1 / wrong)
@@ -325,7 +325,7 @@ def guess_rate(rule: DecisionRule, outputs: Sequence[Outputs]) -> float:
 
 
 def runs_on(experiment: Experiment, place: int) -> bool:
-    """Whether the mechanism takes these inputs at all, by one run of each."""
+    """Whether the mechanism accepts these inputs at all, checked by one run of each."""
     try:
         drawn = [draw(experiment.mechanism, x, 1, experiment.stream(LEARN, place)) for x in experiment.inputs]
         seen = [read(outputs, experiment.unknown) for outputs in drawn]

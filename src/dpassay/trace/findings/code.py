@@ -8,7 +8,7 @@ BESIDE = 1  # lines before and after
 
 
 def code_around(file: str, line: int) -> list[tuple[int, str, bool]]:
-    """The line of a file and its neighbours: number, text, and whether it is the line itself. Empty if it is gone.
+    """The line of a file and its neighbors: number, text, and whether it is the line itself. Empty if it is gone.
 
     >>> [(number, marked) for number, _, marked in code_around(__file__, 3)]
     [(2, False), (3, True), (4, False)]

@@ -222,7 +222,7 @@ def too_large(uses: Sequence[NoiseSite], epsilon: Number, claimed: str, least: b
 
 @dataclass
 class _Seen:
-    """Numbers with the same noise at the same line: their centres for each input, and the numbers of their noise."""
+    """Numbers with the same noise at the same line: their centers for each input, and the numbers of their noise."""
 
     centres: list[list[float]]
     index: list[int]

@@ -27,7 +27,7 @@ SYMMETRIC = ("laplace", "gaussian", "discrete laplace")
 
 @dataclass(frozen=True)
 class Coordinate:
-    """One number with noise, for x and for y: the kind, the centres, the scales and the shares of an atom."""
+    """One number with noise, for x and for y: the kind, the centers, the scales and the shares of an atom."""
 
     kind: str
     centres: tuple[float, float]
@@ -38,7 +38,7 @@ class Coordinate:
 
     @property
     def moved(self) -> bool:
-        """Whether the centres differ."""
+        """Whether the centers differ."""
         return self.centres[0] != self.centres[1]
 
     @property

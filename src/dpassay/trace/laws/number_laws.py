@@ -1,4 +1,4 @@
-"""The law of each number that is followed: the kind of its noise, its centre, and its scale.
+"""The law of each number that is followed: the kind of its noise, its center, and its scale.
 
 Two numbers have a known law as a difference of exponential or geometric numbers, as a random sign times an exponential
 number, as a sum of Gaussian ones, or in the Box-Muller formula. Anything other than these and inverse distribution
@@ -101,9 +101,9 @@ def _wave(node: Node) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class NodeLaw:
-    """For each number of a node: the kind of its noise, its centre, and its scale.
+    """For each number of a node: the kind of its noise, its center, and its scale.
 
-    `mixed` means that the centre contains other noise: then its loss is only bounded from above.
+    `mixed` means that the center contains other noise: then its loss is only bounded from above.
     """
 
     kind: Array

@@ -27,7 +27,7 @@ class Slots:
     centres: Array
     scales: Array
     drawn: Array  # the positions of the drawn numbers in the run
-    tolerance: float  # the possible rounding error of a centre
+    tolerance: float  # the possible rounding error of a center
 
     @classmethod
     def of(cls, run: RecordedRun, nodes: Sequence[Node]) -> Self | None:
@@ -50,7 +50,7 @@ class Slots:
         return cls(kinds, centres, scales, numbers, tolerance)
 
     def same(self, other: Slots | None) -> bool:
-        """Whether another run has the same numbers with the same noise, around the same centres."""
+        """Whether another run has the same numbers with the same noise, around the same centers."""
         if other is None or self.kinds.shape != other.kinds.shape:
             return False
         near = np.abs(self.centres - other.centres) <= max(self.tolerance, other.tolerance)

@@ -162,4 +162,4 @@ def test_a_bound_that_rests_on_batches_says_so():
     verdict = audit(independent(1.0), PAIR, epsilon=1.2, runs=40_000, bits=False)
     assert isinstance(verdict, Open)
     assert 0.5 < verdict.epsilon.lower <= 1
-    assert "taking the rows of one batch as independent" in verdict.epsilon.lower_from
+    assert "assuming that the rows of one batch are independent" in verdict.epsilon.lower_from

@@ -83,7 +83,7 @@ def test_shares_that_fill_a_ledger_fit():
     for share in (0.1, 0.2, 0.3, 0.4):
         ledger.take("a test", share)
     assert ledger.left == 0
-    with pytest.raises(InputError, match="one more asks for 1e-06 of the error probability, and 0 is left"):
+    with pytest.raises(InputError, match="one more asks for 1e-06 of the error probability, but only 0 is left"):
         ledger.take("one more", 0.001)
 
 
