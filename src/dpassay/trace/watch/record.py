@@ -1,4 +1,4 @@
-"""What one run of a user's code drew, at which line, and what the numbers became."""
+"""What one run of a user's code drew, at which line, and how the numbers were used."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class CodeLine:
 
 @lru_cache(maxsize=8)
 def _folders(loaded: tuple[str, ...]) -> tuple[str, ...]:
-    """Where code that is not the subject's is: dpassay's, and that of the loaded libraries."""
+    """The folders of code that is not the subject's: dpassay's, and those of the loaded libraries."""
     found = [str(Path(__file__).parents[1]) + os.sep]
     for name in loaded:
         file = getattr(sys.modules.get(name), "__file__", None)
@@ -91,7 +91,7 @@ def caller_of_libraries() -> CodeLine:
 
 
 def importing() -> bool:
-    """Whether a module is being imported inside the run: its draws are not the mechanism's."""
+    """Whether a module is being imported during the run, whose draws are not the mechanism's."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename != _RUNNER:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
@@ -102,7 +102,7 @@ def importing() -> bool:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class NumberFormula:
-    """What numbers were made from: an elementwise function of nodes and plain numbers."""
+    """How numbers were made: an elementwise function of nodes and plain numbers."""
 
     function: Callable[..., Any]
     parts: tuple[Any, ...]
@@ -116,10 +116,10 @@ class NumberFormula:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class DrawRecord:
-    """Numbers that a source of randomness gave: their distribution with its parameters, their values, and the line.
+    """Numbers from a source of randomness: their distribution with its parameters, their values, and the line.
 
-    Numbers that a formula made from drawn ones are a draw too. Each number of a process has its own index, from `start`
-    on.
+    Numbers made by a formula from drawn numbers are also a draw. Each number of a process has its own index; those of
+    a draw begin at `start`.
     """
 
     source: str
@@ -138,7 +138,7 @@ class DrawRecord:
 
     @property
     def rounding(self) -> float:
-        """Relative: how much two sums of the same numbers may differ, with a large margin."""
+        """The relative difference that two sums of the same numbers may have, with a large margin."""
         return 1e-9 if self.values.dtype.itemsize >= 8 or self.values.dtype.kind == "b" else 1e-4
 
     def __str__(self) -> str:
@@ -156,7 +156,7 @@ def _short(value: Any) -> str:
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """Numbers that are an offset and a sum of factors times drawn numbers: index and factor, of the same shape each.
+    """Numbers that are an offset plus a sum of factors times drawn numbers: index and factor, each of the same shape.
 
     If a coordinate has fewer terms than others, the index is −1.
     """
@@ -192,7 +192,7 @@ class Node:
 
     @property
     def rounding(self) -> float:
-        """Relative: how much two sums of the same numbers may differ."""
+        """The relative difference that two sums of the same numbers may have."""
         return max((draw.rounding for draw in self.draws), default=1e-9)
 
     @property
@@ -207,7 +207,7 @@ class Node:
             yield numbers if index.size == 1 and index.item() >= 0 else np.where(index < 0, 0.0, numbers)
 
     def of_numbers(self, of: Callable[[DrawRecord], Any], index: Array | None = None) -> Array:
-        """For each number of the first term, or of these, the value of a function that takes a whole draw."""
+        """For each number of the first term, or for these indices, the value of a function that takes a whole draw."""
         index = self.index if index is None else index
         if len(self.draws) == 1:
             only = asarray(of(self.draws[0])).reshape(-1)
@@ -224,24 +224,24 @@ class Node:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class NoisyComparison:
-    """What the code decided by numbers with noise, and the answers.
+    """A decision of the code that depends on numbers with noise, and its answers.
 
-    The numbers are the differences of two sides; of several that are ranked, these themselves.
+    The numbers are the differences of the two sides; for a ranking, the ranked numbers themselves.
     """
 
     place: CodeLine
     name: str
-    numbers: Node | None  # None if they are no sums of drawn numbers
+    numbers: Node | None  # None if they are not sums of drawn numbers
     answers: Array
 
     @property
     def way(self) -> tuple[Any, ...]:
-        """What it adds to the path of a run."""
+        """Its contribution to the path of a run."""
         return self.place, self.name, self.answers.shape, self.answers.tobytes()
 
 
 class TooManyDraws(Exception):
-    """A run drew far more than others: it might never end."""
+    """A run drew far more numbers than others, so it might never end."""
 
 
 _numbers: list[int] = [0]
@@ -249,7 +249,7 @@ _numbers: list[int] = [0]
 
 @dataclass(eq=False)
 class RecordedRun:
-    """One run: what was drawn, what became of it, which sources were opaque, and the output.
+    """One run: what was drawn, how it was used, which sources were opaque, and the output.
 
     Draws take the values of `replaced`, by their index, if the shapes agree.
     """
@@ -279,7 +279,7 @@ class RecordedRun:
     first: int = field(default_factory=lambda: _numbers[0])  # the index of its first number
 
     def drawn(self, source: str, distribution: str, parameters: dict[str, Any], values: Array) -> DrawRecord:
-        """Record a draw, with the requested values instead if there are any."""
+        """Record a draw, or the requested values in its place if there are any."""
         if len(self.draws) >= self.most:
             raise TooManyDraws(f"more than {self.most:,} draws")
         other = self.replaced.get(len(self.draws))
@@ -312,7 +312,7 @@ class RecordedRun:
         return now
 
     def decisions(self) -> list[tuple[int, DrawRecord]]:
-        """What was drawn, in its order: draws by their number, and picks instead of the noise that decided them."""
+        """What was drawn, in order: draws by their number, and picks in place of the noise that decided them."""
         found = [(k, draw) for k, draw in enumerate(self.draws) if draw.start not in self.absorbed]
         found += [(-1 - k, draw) for k, draw in enumerate(self.picks)]
         return sorted(found, key=lambda one: one[1].start)
@@ -323,7 +323,7 @@ class RecordedRun:
         return DrawRecord("formula", name, {}, np.array(values), caller(), self.number, numbered(values.size), formula)
 
     def note(self, node: Node, values: Any) -> Any:
-        """Record what became of a draw, with its numbers to the last bit; returns them, or what they are to be."""
+        """Record how a draw was used, with its numbers to the last bit; return them, or their requested values."""
         other = self.forced.get(len(self.nodes))
         if other is not None and other.shape == np.shape(values):
             if isinstance(values, np.ndarray) and values.flags.writeable:
@@ -340,7 +340,7 @@ class RecordedRun:
 
 
 def _possible(values: Array, p: Any, distribution: str) -> bool:
-    """Whether there are as many things as the index of what is requested needs: another input may have fewer."""
+    """Whether the requested index exists: another input may have fewer things to draw from."""
     return distribution != "choice" or not values.size or bool(values.max() < np.shape(p)[-1])
 
 
@@ -381,7 +381,7 @@ def end() -> None:
 
 @contextmanager
 def unwatched() -> Iterator[None]:
-    """Watch nothing of this thread for a while: long computations that draw nothing take several times as long."""
+    """Suspend watching in this thread, because it slows down long computations that draw nothing."""
     if not _current:
         yield
         return

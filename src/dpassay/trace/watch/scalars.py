@@ -1,6 +1,6 @@
-"""One number that remembers the noise in it: a float, an int, or one of numpy's, with everything that those can do.
+"""A number that records the noise in it: a float, an int or a numpy scalar, with all their methods and operators.
 
-An operation is done with the plain numbers; only what is known of the result is added.
+An operation uses the plain numbers and adds only what is known about the result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.abs, "invert": np.inv
 
 
 def binary(own: Callable[[Any, Any], Any], ufunc: Any, swapped: bool = False) -> Callable[[Any, Any], Any]:
-    """An operator with two sides, as it is for plain numbers."""
+    """A binary operator, with the result that it has for plain numbers."""
 
     def operate(self: Any, other: Any, *modulus: Any) -> Any:
         operands = [other, self] if swapped else [self, other]
@@ -43,7 +43,7 @@ def binary(own: Callable[[Any, Any], Any], ufunc: Any, swapped: bool = False) ->
         if known:
             compared_with(ufunc, nodes, values)
         if ufunc in _DECIDING and not any(isinstance(one, np.ndarray) for one in values):
-            return own(*values)  # what was decided by is recorded, and the answer is a plain one
+            return own(*values)  # the decision is recorded, and the answer is plain
         node = attempted(lambda: combined(ufunc, nodes, values)) if known else None
         result = own(*values)
         if isinstance(result, np.ndarray):
@@ -60,7 +60,7 @@ def _countable(values: list[Any]) -> bool:
 
 
 def unary(own: Callable[[Any], Any], ufunc: Any) -> Callable[[Any], Any]:
-    """An operator with one side."""
+    """A unary operator."""
 
     def operate(self: Any) -> Any:
         value, node = plain(self), node_of(self)
@@ -114,7 +114,7 @@ def _hashed(self: Any) -> int:
 
 
 def _made(natural: Any) -> type:
-    """The watched type that stands for a type of numbers: with its name, so that texts about it are the same."""
+    """The watched type that stands for a number type, with the same name, so that messages about it are the same."""
 
     def of(value: Any, node: Node | None) -> Any:
         number = natural.__new__(kind, value)

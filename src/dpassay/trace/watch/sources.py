@@ -1,4 +1,4 @@
-"""Every source of randomness of a process, watched during one run: numpy's, Python's, scipy's through numpy's.
+"""All sources of randomness of a process, watched during one run: numpy's, Python's, and scipy's through numpy's.
 
 A generator that is passed in, held by the subject or made inside is replaced by one that takes its numbers from the
 same stream. Sources whose numbers cannot be followed, such as os.urandom, are recorded as opaque.
@@ -71,7 +71,7 @@ _PYTHON_DRAWS = (
 )
 _STATE_DRAWS = [name for name in dir(np.random.RandomState) if not name.startswith("_") and hasattr(np.random, name)]
 _NOT_SUBJECTS = {"__main__", "dpassay", "numpy", "scipy", "torch"}  # packages that are not searched
-MOST_PROCESSES = 8  # that one run is seen to start
+MOST_PROCESSES = 8  # processes started by one run that are recorded
 _OPAQUE = {
     os: ("urandom",),
     random: ("_urandom",),
@@ -221,7 +221,7 @@ def _torch(patches: Patches) -> AbstractContextManager[Any]:
 
 
 def _patch_libraries(patches: Patches) -> dict[int, Any]:
-    """Replace what draws; returns the replacement of each function that a module may have imported."""
+    """Replace all functions that draw; return the replacement of each function that a module may have imported."""
     replaced: dict[int, Any] = {}
 
     def put(thing: Any, name: str, value: Any) -> None:
@@ -278,7 +278,7 @@ def _patch_libraries(patches: Patches) -> dict[int, Any]:
 
 
 def _starting() -> Iterator[tuple[Any, str]]:
-    """What starts another process, as far as it is loaded."""
+    """The loaded functions that start another process."""
     yield from ((os, name) for name in ("fork", "system", "posix_spawn") if hasattr(os, name))
     begun = ("subprocess", "Popen", "__init__"), ("multiprocessing.process", "BaseProcess", "start")
     for module, kind, name in begun:
@@ -311,14 +311,14 @@ def _computing() -> Iterator[tuple[ModuleType, str, Any]]:
 
 @cache
 def _distributions() -> list[dict[str, Any]]:
-    """scipy's distributions: a hundred among five hundred names, and every run needs them."""
+    """scipy's distributions, cached because every run needs these hundred among five hundred names."""
     import scipy.stats
 
     return [vars(one) for one in vars(scipy.stats).values() if "_random_state" in getattr(one, "__dict__", ())]
 
 
 def _staying(leave: Callable[[int], Any]) -> Callable[[int], Any]:
-    """os._exit as an exception in the traced code itself; processes that it has forked end as they did."""
+    """os._exit as an exception in the traced code itself; processes that it forked end as usual."""
     own = os.getpid()
 
     @wraps(leave)
@@ -343,7 +343,7 @@ def _opaque(draw: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _seeding() -> bool:
-    """Whether numpy asks for a seed: the numbers of its generators are seen anyway."""
+    """Whether numpy is asking for a seed, which is not recorded because the numbers of its generators are."""
     frame = sys._getframe(2)
     return frame.f_code.co_name == "getrandbits" and frame.f_locals.get("self") is secrets._sysrand  # type: ignore[attr-defined]
 
@@ -354,7 +354,7 @@ def _patch_subject(patches: Patches, subject: Any, replaced: dict[int, Any]) -> 
 
 
 class _Search:
-    """What a subject holds, searched once, to some depth."""
+    """A search of what a subject holds, to some depth, visiting each object once."""
 
     def __init__(self, patches: Patches, replaced: dict[int, Any]) -> None:
         self.patches, self.replaced, self.seen = patches, replaced, set[int]()

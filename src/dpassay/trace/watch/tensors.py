@@ -98,7 +98,7 @@ class WatchTorch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _pick(name: str, tensor: Any, result: Any) -> None:
-    """Which of some noisy numbers is the largest or smallest, as a draw."""
+    """Record which of some noisy numbers is the largest or smallest, as a draw."""
     index = int(result)
     with suppress(Exception):  # it must not disturb the code
         at = picked(_node(tensor), index, largest=name == "argmax")
@@ -107,7 +107,7 @@ def _pick(name: str, tensor: Any, result: Any) -> None:
 
 
 def _state_of(generator: Any) -> int:
-    """What tells the state of a generator from others."""
+    """A value that identifies the state of a generator."""
     state = (torch.default_generator if generator is None else generator).get_state()
     return hash(state.numpy().tobytes())
 
@@ -153,7 +153,7 @@ def _drawn(run: RecordedRun, name: str, result: Any, args: Any, kwargs: Any) -> 
 
 
 def noted(run: RecordedRun, distribution: str, parameters: dict[str, Any], result: Any) -> Any:
-    """A draw that torch made, with the requested values instead if there are any."""
+    """A draw that torch made, or the requested values in its place if there are any."""
     draw = run.drawn("torch", distribution, parameters, array(result))
     _replace(result, draw)
     node = of_draw(draw)
@@ -184,7 +184,7 @@ def _permuted(run: RecordedRun, result: Any) -> Any:
 
 
 def _replace(result: Any, draw: DrawRecord) -> bool:
-    """Write the values that were requested, if they are others than those drawn."""
+    """Write the requested values if they differ from those drawn."""
     if np.array_equal(array(result), draw.values, equal_nan=draw.values.dtype.kind == "f"):
         return False
     with torch.no_grad():
@@ -215,7 +215,7 @@ def _node(value: Any) -> Node | None:
 
 
 def _followed(func: Any, name: str, args: Any, kwargs: Any) -> Node | None:
-    """What the noise in the arguments becomes."""
+    """The node of the result, given the noise in the arguments."""
     first = _node(args[0]) if args else None
     if name in _MOVES:
         if first is None:

@@ -38,7 +38,7 @@ class Tracer:
     subject: Any
     seed: int = 0
     time_limit: float | None = None  # seconds of one run
-    until: float = field(default=math.inf, init=False)  # when no more runs are watched, by time.monotonic
+    until: float = field(default=math.inf, init=False)  # when watching ends, by time.monotonic
     runs: int = field(default=0, init=False)
     most_draws: int = 10**9  # of one run: a loop may have no end for a hostile input
     first_draws: tuple[DrawRecord, ...] = field(default=(), init=False)  # of the first run that drew anything
@@ -91,7 +91,7 @@ class Tracer:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Make several runs without watching the sources anew for each."""
+        """Make several runs without setting up the watching again for each."""
         with shared_states_kept(), watching(self.code):
             self._watching = True
             try:
@@ -101,7 +101,7 @@ class Tracer:
 
     @contextmanager
     def keeping_exceptions(self) -> Iterator[None]:
-        """Take an exception that ends a run as its output, as natural runs do."""
+        """Treat an exception that ends a run as its output, as natural runs do."""
         self._keeping = True
         try:
             yield
@@ -131,12 +131,12 @@ class Tracer:
         return output
 
     def import_ahead(self) -> None:
-        """Import what the code imports when it runs, before the time of a trace begins."""
+        """Import what the code imports when it runs, before the time limit of a trace starts."""
         with shared_states_kept():
             import_ahead(self.code)
 
     def begin_again(self, seed: int) -> None:
-        """Make the following runs as if there had been none before, with this seed."""
+        """Reset, so that the following runs are made as if there had been none before, with this seed."""
         self.seed, self.runs, self.drawn, self.most_draws, self.first_draws = seed, 0, {}, 10**9, ()
 
     def remember(self, x: Any, run: RecordedRun) -> None:
