@@ -530,7 +530,7 @@ def test_after_a_refutation_some_runs_say_how_wrong_the_claim_is():
     assert isinstance(at_once, Refuted)
     assert isinstance(default, Refuted)
     assert at_once.runs < 1_000
-    assert "the others tighten the lower bound" in default.reason
+    assert "the remaining runs tighten the lower bound" in default.reason
     # 4,000 runs more, of which a quarter may go into learning: with all guesses right epsilon is at least ln(n / 30).
     assert default.epsilon.lower > math.log(3_000 / 30) > at_once.epsilon.lower
     assert default.runs <= at_once.runs + 5_000

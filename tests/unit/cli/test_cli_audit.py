@@ -372,7 +372,7 @@ def test_workers_and_devices_change_no_count(run):
         ((*NOISY[1:], "--epsilon", "-1"), "epsilon must be a number from 0 to 1e+300, got -1"),
         ((*NOISY[1:], "--epsilon", "1", "--save", "/dev/null/a.json"), "cannot write"),
         ((*NOISY[1:], "--epsilon", "1", "--resume"), "--resume needs --save"),
-        ((*NOISY[1:], "--epsilon", "1", "--fixed", "--until-refuted"), "--fixed makes all runs and --until-refuted"),
+        ((*NOISY[1:], "--epsilon", "1", "--fixed", "--until-refuted"), "--fixed makes all runs but --until-refuted"),
         ((*NOISY[1:], "--epsilon", "1", "--alpha", "0.999"), "at most 0.2, got 0.999"),
         (("--python", "subjects:nothing", "--pair", "[0, 1]", "--epsilon", "1"), "has no 'nothing'"),
         (("--python", "subjects", "--pair", "[0, 1]", "--epsilon", "1"), "package.module:name"),
