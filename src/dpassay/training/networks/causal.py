@@ -130,7 +130,7 @@ class Causal:
         model = model if adapter is None else adapter.on(model)
         self.model, self.end = model.to(device).eval(), self.tokeniser.eos_token_id  # no dropout: fewer random numbers
         if self.end is None:
-            raise InputError(f"the tokeniser of {name!r} has no token for the end of a text; choose another base model")
+            raise InputError(f"the tokenizer of {name!r} has no token for the end of a text; choose another base model")
         start = self.tokeniser.bos_token_id
         self.network = ShiftedTokens(self.model, self.end if start is None else start)
         self.local = Vectorised(self.network, at_once)
