@@ -181,9 +181,9 @@ def _entries(judged: Judged) -> list[dict[str, Any]]:
     return [
         {
             "title": f"{record.release}: {record.mechanism}",
-            "cells": cells(record, found),
+            "cells": [typeset(cell) for cell in cells(record, found)],
             "word": "" if found is None else found.word,
-            "why": record.why,
+            "why": typeset(record.why),
             "told": list(sections(record, found)),
             "program": program(record) if record.subject else "",
         }
@@ -195,7 +195,7 @@ def _entry(claim: Claim, verdict: Verdict, scale: Scale) -> dict[str, Any]:
     return {
         **charted(claim, verdict, scale),
         "claimed": typeset(claimed(verdict)),
-        "why": claim.why or verdict.reason,
+        "why": typeset(claim.why or verdict.reason),
         "shown": _shown(verdict, drawn=False),
     }
 

@@ -1,4 +1,4 @@
-"""Numbers as pages write them: powers of ten with exponents, and thousands in groups. Commands keep `1e-5`."""
+"""Text as pages write it: ε and δ, powers of ten with exponents, thousands in groups. Commands keep `1e-5`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ _SCIENTIFIC = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]?)0*(\d+)(?![\w.]*\d)"
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SMALL = re.compile(r"(?<![\w.,])0\.0000+([1-9]\d*)(?![\w.]*\w)")
 _ROOT = re.compile(r"\*?sqrt\(([a-z])\)")  # of a letter in prose; what can be pasted has longer names
+# In prose; options and code keep the word.
+_LETTER = re.compile(r"(?<!\w\()(?<![\w.`'\"=-])(epsilon|delta)(?![\w`'\"=(])")
+_SCALE = re.compile(r"(?<=\d[A-Z]/)eps\b")
+_LETTERS = {"epsilon": "ε", "delta": "δ"}
 _CODE = re.compile(r"\w+[._:(\[/]\w")  # a file or a name in code keeps its first letter
 _LONG = re.compile(r"(?<![\w.,/])(?:\d{5,}|\d{4}(?=\.\d))(?![\w,]|\.\d*e)")  # 2021 may be a year
 
@@ -21,7 +25,10 @@ def typeset(text: str) -> str:
     '53,013.3 and 1,550.5 in 100,000 dimensions, 2021'
     >>> typeset("at most 0.00000943917, up to 2C*sqrt(n)")
     'at most 9.43917×10⁻⁶, up to 2C√n'
+    >>> typeset("at epsilon 2 the true delta, noise of scale 2C/eps, --epsilon 2, laplace(epsilon)")
+    'at ε 2 the true δ, noise of scale 2C/ε, --epsilon 2, laplace(epsilon)'
     """
+    text = _LETTER.sub(lambda found: _LETTERS[found[1]], _SCALE.sub("ε", text))
     text = _SMALL.sub(lambda found: f"{float(found[0]):.{len(found[1]) - 1}e}", text)
     text = _ROOT.sub(r"√\1", text)
     text = re.sub(r"(?<!\d)10\^(-?\d+)", lambda found: "10" + found[1].translate(_RAISED), text)
@@ -43,5 +50,5 @@ def sentence(text: str) -> str:
     'noise.py:10 adds no noise.'
     """
     shown = typeset(text).strip()
-    first = shown if _CODE.match(shown) else f"{shown[:1].upper()}{shown[1:]}"
+    first = shown if _CODE.match(shown) or shown.startswith(("ε", "δ")) else f"{shown[:1].upper()}{shown[1:]}"
     return f"{first}{'' if shown.endswith(('.', '?', '!')) else '.'}"

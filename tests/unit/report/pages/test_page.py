@@ -52,7 +52,7 @@ def test_every_kind_of_claim_has_a_page(name: str) -> None:
     page = verdict_page(verdict, f"dpassay check {name} --html x.html")
     assert len(page) < 200_000  # with the proofs that it rests on, their formulas as MathML
     assert page.index(html.escape(headline(verdict))) < page.index(verdict.word.upper())
-    for words in (typeset(verdict.reason), f"dpassay check {name}", *verdict.warnings):
+    for words in (typeset(verdict.reason), f"dpassay check {name}", *map(typeset, verdict.warnings)):
         assert " ".join(words.split()) in " ".join(text_of(page).split()), words
     assert_alone(page)
 
@@ -103,7 +103,7 @@ def assert_alone(page: str) -> None:
         ("laplace", {}, "Proven: “Laplace, counting query” satisfies 1-DP."),
         ("ome", {}, "Refuted: OME does not satisfy 1-DP. The true ε is 53,013.3."),
         ("adept", {"epsilon": "4.5", "delta": "1e-6", "dim": 1}, "Proven: ADePT satisfies (4.5, 10⁻⁶)-DP."),
-        ("leak-rows", {}, "Proven: “Each row, with probability delta” satisfies (0, 10⁻⁶)-DP."),
+        ("leak-rows", {}, "Proven: “Each row, with probability δ” satisfies (0, 10⁻⁶)-DP."),
     ],
 )
 def test_the_first_sentence(name: str, changes: dict[str, object], words: str) -> None:

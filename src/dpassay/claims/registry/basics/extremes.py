@@ -6,7 +6,7 @@ LECTURE = "Habernal, Privacy-preserving NLP, lecture on approximate differential
 
 SYSTEM = System(
     name="extremes",
-    title="The two extremes of delta",
+    title="The two extremes of δ",
     what="The first publishes the whole data set with probability delta and otherwise nothing. The second goes through "
     "the rows and publishes each independently with probability delta.",
     reasoning=(
@@ -17,7 +17,7 @@ SYSTEM = System(
     claims=(
         Claim(
             name="leak-everything",
-            title="Everything, with probability delta",
+            title="Everything, with probability δ",
             pipeline="category(1000000) | leak(delta)",
             epsilon=0,
             delta="1e-6",
@@ -31,7 +31,7 @@ SYSTEM = System(
         ),
         Claim(
             name="leak-rows",
-            title="Each row, with probability delta",
+            title="Each row, with probability δ",
             pipeline="rows | leak(delta)",
             epsilon=0,
             delta="1e-6",

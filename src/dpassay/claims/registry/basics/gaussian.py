@@ -30,7 +30,7 @@ SYSTEM = System(
         ),
         Claim(
             name="gaussian-large-eps",
-            title="Gaussian, classic at eps 10",
+            title="Gaussian, classic at ε = 10",
             pipeline=FORMULA,
             epsilon=10,
             delta="1e-5",

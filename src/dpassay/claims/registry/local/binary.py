@@ -59,7 +59,7 @@ SYSTEM = System(
         ),
         Encoding(
             name="ome-1",
-            title="OME at lambda 1",
+            title="OME at λ = 1",
             pipeline=f"encode | binary(m, n) | bits(L/(1+L), 1/(1+L^3), 1/(1+L*exp({BUDGET})))",
             parameters={**BITS, "L": 1},
             source=f"{LYU}, released code",

@@ -56,7 +56,7 @@ SYSTEM = System(
         ),
         Variant(
             name="adept-sqrt-n",
-            title="ADePT, noise times sqrt(n)",
+            title="ADePT, noise times √n",
             pipeline="encode | clip(l2, C) | laplace(2*C*sqrt(dim)/eps) | decode",
             parameters={"C": 1},
             source=f"{EMNLP}, Theorem 5.1",
