@@ -65,7 +65,7 @@ def outputs_of(pipeline: Pipeline, pair: Pair | None, loss: PrivacyLoss | None, 
             "There is no noise: each input has one output, and two different outputs distinguish the inputs."
         )
     if len(positions) > 1:
-        return nothing("There are several noise stages in a row; the two outputs are not drawn.")
+        return nothing("There are several noise stages, so the two outputs are not drawn.")
     if loss is not None and loss.components and isinstance(component := loss.components[0][0], SampledLoss):
         return _sampled(component, epsilon)
     if pair is None:
@@ -89,18 +89,18 @@ def _added(noise: Noise, pair: Pair, epsilon: float) -> Picture:
     """Noise on coordinates: one coordinate if one differs, otherwise the projection onto the difference."""
     blocks = [block for block in pair.blocks if not block.same]
     if not blocks:
-        return nothing("The worst pair that is known has one and the same output.")
+        return nothing("Both inputs of the worst known pair have the same output.")
     differing = sum(block.count for block in blocks)
     distance = middle(pair.distance(2))
     if not 0 < distance < 1e100:
-        return nothing("The two inputs may be any distance apart, too far for one picture.")
+        return nothing("The two inputs can be arbitrarily far apart, too far for one picture.")
     if differing == 1 or not isinstance(noise, Laplace | Gaussian | OneSided):
         return _one_coordinate(noise, max(blocks, key=lambda b: abs(middle(b.gap))), differing, epsilon)
     deviation = _deviation(noise)
     low, high = -AROUND * deviation, distance + AROUND * deviation
     t = np.linspace(low, high, POINTS)
     density = _sum(noise, blocks, distance, high - low)
-    words = f"Outputs projected on the direction from the first input to the second, {differing:,} coordinates in one."
+    words = f"{differing:,} coordinates, projected onto the direction from the first input to the second."
     return _curves(t, density(t), density(t - distance), epsilon, words, projected=differing > 1)
 
 
@@ -130,7 +130,7 @@ def _sum(noise: Noise, blocks: Sequence[Block], distance: float, width: float) -
 def _one_coordinate(noise: Noise, block: Block, differing: int, epsilon: float) -> Picture:
     x, y = middle(block.x), middle(block.y)
     if not abs(x) + abs(y) < 1e100:
-        return nothing("The two inputs may be any distance apart, too far for one picture.")
+        return nothing("The two inputs can be arbitrarily far apart, too far for one picture.")
     words = "" if differing == 1 else f"One of the {differing:,} coordinates that differ."
     spread = AROUND * max(getattr(noise, "deviation", 0.0) or _width(noise), 1e-300)
     if isinstance(noise, DiscreteNoise):
@@ -157,7 +157,7 @@ def _width(noise: Noise) -> float:
 def _radial(stage: Radial, pair: Pair, epsilon: float) -> Picture:
     scale, apart = middle(stage.scale), middle(stage.distance(pair))
     if not 0 < apart < 1e100:
-        return nothing("The two inputs may be any distance apart, too far for one picture.")
+        return nothing("The two inputs can be arbitrarily far apart, too far for one picture.")
     t = np.linspace(-AROUND * scale, apart + AROUND * scale, POINTS)
     p, q = (np.exp(-np.abs(t - c) / scale) / (2 * scale) for c in (0.0, apart))
     return _curves(t, p, q, epsilon, "The densities along the line through the two inputs, scaled to an area of 1.")
@@ -187,10 +187,10 @@ def _finite(first: Distribution, second: Distribution, epsilon: float) -> Pictur
         pairs, counts = np.unique(np.stack([first.one, second.one], axis=1), axis=0, return_counts=True)
         kept = [(a, b, n) for (a, b), n in zip(pairs.tolist(), counts.tolist(), strict=True) if a != b][: BARS // 2]
         if not kept:
-            return nothing("The worst pair that is known has one and the same output.")
+            return nothing("Both inputs of the worst known pair have the same output.")
         labels = [f"bit {bit}" + (f" ({n:,} such bits)" if n > 1 else "") for _, _, n in kept for bit in (1, 0)]
         p, q = (np.array([v for one in kept for v in (one[side], 1 - one[side])]) for side in (0, 1))
-        return _bars(labels, p, q, epsilon, "Each bit is drawn on its own; all bits together tell more.")
+        return _bars(labels, p, q, epsilon, "Each bit is shown separately; all bits together reveal more.")
     return nothing("The outputs of this kind of noise are not drawn.")
 
 
@@ -251,7 +251,7 @@ def _event(ratio: Array, p: Array, epsilon: float, what: str = "outputs") -> tup
         return ratio > least, least, f"{what} that the first input makes more than e^ε times as likely as the second"
     least = float(ratio.max()) - 1e-3
     if p[ratio >= least].sum() > 1e-2:
-        words = f"{what} that distinguish the inputs best; none has more than the claimed loss"
+        words = f"{what} that distinguish the inputs best; none has a loss above the claimed one"
         return ratio >= least, least, words
-    words = f"{what} that the first input makes more likely; none, or hardly any, has more than the claimed loss"
+    words = f"{what} that the first input makes more likely; none, or hardly any, has a loss above the claimed one"
     return ratio > 0, 0.0, words

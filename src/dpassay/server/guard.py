@@ -92,14 +92,14 @@ class Guard:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if not allowed_host(host, self.host):
-            return refusal(f"This server answers to {self.host}, not to {host[:80]!r}.", 403)
+            return refusal(f"This server responds to {self.host}, not to {host[:80]!r}.", 403)
         if scope["method"] not in ("GET", "HEAD"):
-            return refusal("Only GET and HEAD are answered here.", 405)
+            return refusal("Only GET and HEAD requests are accepted.", 405)
         if len(scope["query_string"]) > MOST_QUERY:
             size = len(scope["query_string"])
             return refusal(f"The address is too long: {size:,} bytes where {MOST_QUERY:,} are read.", 414)
         if headers.get("sec-fetch-site") in ("cross-site", "same-site") and self._computes(scope["path"], headers):
-            return refusal("Pages of other sites may link here, but not ask questions.", 403)
+            return refusal("Pages of other sites may link here but may not send requests.", 403)
         return None
 
     @staticmethod

@@ -31,7 +31,7 @@ from dpassay.server.densities import Picture, nothing, outputs_of, rounded
 PATIENCE = 0.05  # seconds for certified points of the curve
 MOST_PAIRS = 16  # besides the one that is worst for the claim
 LEAST = 1e-12  # δ below this is not drawn
-COARSE = "So many losses add up here that no grid of a reasonable size would show their sum accurately."
+COARSE = "Too many losses add up here for a grid of reasonable size to show their sum accurately."
 
 
 def pictures(pipeline: Pipeline, profile: PrivacyProfile, guarantee: Guarantee, value: Interval) -> dict[str, Picture]:
@@ -126,7 +126,7 @@ def _curve(
         **{"tail": None if middle(profile.mu) else rounded(tail), "points": points, "least": LEAST},
         **{"claimed": [_epsilon(guarantee), guarantee.delta] if _epsilon(guarantee) is not None else None},
         "true": [value.lower, guarantee.delta] if guarantee.delta and math.isfinite(value.lower) else None,
-        "note": "After word dropout, for which there is no such tail." if middle(profile.mu) else "",
+        "note": "δ includes word dropout, so P(loss > ε) is not drawn." if middle(profile.mu) else "",
     }
 
 
@@ -165,7 +165,7 @@ def _balls(pipeline: Pipeline, guarantee: Guarantee) -> Picture:
     stage = noises[0] if len(noises) == 1 else None
     norm = stage.q if isinstance(stage, Radial) else stage.noise.norm if isinstance(stage, Additive) else 0
     if norm not in (1, 2, math.inf):
-        return nothing("This noise does not measure distances in l1, l2 or linf, so no ball shows its worst pair.")
+        return nothing("This noise does not depend on l1, l2 or linf distances, so no ball shows its worst pair.")
     clips = [stage for stage in pipeline.stages if isinstance(stage, Clip)]
     radius = middle(clips[-1].radius) if clips else 1.0
     if not 0 < radius < 1e100:

@@ -156,7 +156,7 @@ class WorkerPool:
         """Refuse a slow question of a client that already has many."""
         theirs = [one for one in self._answers.values() if one.client == client and one.lane == "slow" and not one.done]
         if len(theirs) >= MOST_SLOW:
-            raise Failed(f"You have {MOST_SLOW} unfinished questions that take long; wait for one, or leave it.", 429)
+            raise Failed(f"You have {MOST_SLOW} slow questions in progress; wait for one of them, or cancel it.", 429)
 
     async def _compute(self, question: dict[str, Any], answer: PoolAnswer, limit: float) -> None:
         """Let a worker answer; cache the answer unless it timed out."""
@@ -173,10 +173,10 @@ class WorkerPool:
             if answer.lane == "slow" and not await self._computed(question, answer, limit):
                 raise TimeoutError
         except TimeoutError:
-            said = f"This takes more than {limit:g} seconds, which is the limit here: dpassay check has none."
+            said = f"This takes more than {limit:g} seconds, the limit on this page; dpassay check has no time limit."
             answer.failed = Failed(said, 400)
         except (OSError, ValueError, asyncio.IncompleteReadError):
-            answer.failed = Failed("The computation ended early, perhaps because it ran out of memory.", 503)
+            answer.failed = Failed("The computation stopped early, perhaps because it ran out of memory.", 503)
         finally:
             answer.done = True
             self._remember(answer)

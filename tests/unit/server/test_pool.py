@@ -41,7 +41,7 @@ def test_a_slow_question_is_ended_and_the_next_is_answered(monkeypatch: pytest.M
             await pool.close()
 
     said, answer, workers, remembered = asyncio.run(ask())
-    assert said == "This takes more than 0.05 seconds, which is the limit here: dpassay check has none."
+    assert said == "This takes more than 0.05 seconds, the limit on this page; dpassay check has no time limit."
     assert (answer[0]["word"], remembered) == ("proven", 3)
     assert workers == 1 + SLOW_WORKERS
 
@@ -132,7 +132,7 @@ def test_one_client_has_a_limited_share_of_the_slow_lane() -> None:
 
     told = asyncio.run(ask())
     assert len(told) == 2
-    assert told[0].startswith(f"You have {MOST_SLOW} unfinished questions")
+    assert told[0].startswith(f"You have {MOST_SLOW} slow questions in progress")
 
 
 def test_too_many_questions_are_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
