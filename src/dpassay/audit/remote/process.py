@@ -136,7 +136,7 @@ class Process:
     def _said(self) -> str:
         last = bytes(self.heard) or self.last
         errors = self.complaints.decode("utf-8", "replace").strip()
-        answer = f"; its last answer was {short(last)}" if last else "; it had not answered before"
+        answer = f"; its last output was {short(last)}" if last else "; it had not answered before"
         return answer + (f", and on stderr {errors[-500:]!r}" if errors else "")
 
     def abort(self) -> None:

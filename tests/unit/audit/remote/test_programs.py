@@ -473,7 +473,7 @@ for r in requests:
     time.sleep(60)"""
     with (
         program(code, time_limit=5) as p,
-        pytest.raises(MechanismError, match=r"""last '\{"outp', .* stderr 'thinking'"""),
+        pytest.raises(MechanismError, match=r"""last output was '\{"outp', .* stderr 'thinking'"""),
     ):
         draw(p, "a", 1, generator())
 
