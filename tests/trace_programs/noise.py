@@ -395,6 +395,20 @@ def geometric_numbers_from_logarithms_of_twice_the_rate(count):
     return count + _geometric(2.0) - _geometric(2.0)
 
 
+def _whole(a):
+    return int(math.log(1 - random.random()) / math.log(a))
+
+
+@law(3, 4, 1, 1)
+def geometric_numbers_cast_to_integers(count):
+    return count + _whole(math.exp(-1)) - _whole(math.exp(-1))
+
+
+@law(3, 4, 1, 2)
+def geometric_numbers_cast_to_integers_of_twice_the_rate(count):
+    return count + _whole(math.exp(-2)) - _whole(math.exp(-2))
+
+
 # The distance of (1, 0) from 0 in units of the noise is the root of 1/(1 − ρ²) for unit variances with correlation ρ.
 @law([0.0, 0.0], [1.0, 0.0], 4, gaussian(math.sqrt(1 / 0.75), 1e-3), delta=1e-3)
 def two_correlated_numbers(x):

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.trace.watch.follow import moved
+from dpassay.trace.laws.number_laws import law_of
+from dpassay.trace.watch.follow import combined, moved
 from dpassay.trace.watch.numbers import NATURAL, adding, attempted, gathered, node_of, plain, stands_for, with_node
 from dpassay.trace.watch.picking import MOST_PICKED, picked
-from dpassay.trace.watch.record import current
+from dpassay.trace.watch.record import Node, current
 
 
 class Patches:
@@ -88,10 +89,16 @@ class _AsNumber(type):
         if cls.own is float and len(arguments) == 1 and not options and _is_one_real(arguments[0]):
             return arguments[0].item()
         node = node_of(arguments[0]) if len(arguments) == 1 and not options else None
-        if node is None or node.offset.size != 1 or not cls.keeps(plain(arguments[0])):
+        if node is None or node.offset.size != 1:
             return cls.own(*arguments, **options)
+        value = plain(arguments[0])
         one = moved(node, lambda part: part.reshape(()))
-        return with_node(cls.own(plain(arguments[0])), one, scalar=True)
+        if not cls.keeps(value):
+            whole = attempted(lambda: _whole(one, value)) if cls.own is int else None
+            if whole is None:
+                return cls.own(*arguments, **options)
+            one = whole
+        return with_node(cls.own(value), one, scalar=True)
 
     def keeps(cls, value: Any) -> bool:
         """Whether the number is unchanged, unlike the integer part of a fraction or a number parsed from a text."""
@@ -121,6 +128,21 @@ class _AsNumber(type):
     def dtype(cls) -> Any:
         """The dtype that numpy gives it."""
         return np.dtype(cls.own)
+
+
+def _whole(node: Node, value: Any) -> Node | None:
+    """The integer of a number that is geometric, or that geometric numbers were added to; None of any other."""
+    if not isinstance(value, float | np.floating):
+        return None
+    kinds = {law.kind if law is not None else "" for law in map(law_of, node.draws)}
+    parts = (node.offset, *(factor for _, factor in node.terms))
+    if kinds == {"geometric"} and all(float(part) == np.rint(part) for part in parts):
+        return node  # it is whole already
+    if kinds != {"exponential"} or not node.alone:
+        return None
+    made = combined(np.trunc, [node], [value])
+    law = None if made is None else law_of(made.draws[0])
+    return made if law is not None and law.kind == "geometric" else None
 
 
 def _is_one_real(thing: Any) -> bool:
