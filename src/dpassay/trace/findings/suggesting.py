@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -234,14 +235,29 @@ def _unseen(replays: Sequence[Replay]) -> list[Finding]:
         for name, place in dict.fromkeys(replays[0].x.opaque)
     ]
     other = [one for one in replays if not one.comparable]
-    if any(_draws(one.x) != _draws(one.y) for one in other):
-        said = "the two inputs do not draw the same noise in the same order, so their draws cannot be compared"
-        found.append(Finding("draws-differ", None, said))
+    if (differing := next((one for one in other if _draws(one.x) != _draws(one.y)), None)) is not None:
+        place, what = _first_difference(_draws(differing.x), _draws(differing.y))
+        found.append(Finding("draws-differ", place, f"{what}, so their draws cannot be compared"))
     elif other:
         said = "what the code does with its noise depends on the noise or on the input, so the runs cannot be compared"
         found.append(Finding("unfollowed", None, said))
     return found
 
 
-def _draws(run: RecordedRun) -> list[tuple[str, tuple[int, ...], CodeLine]]:
+Drawn = tuple[str, tuple[int, ...], CodeLine]
+
+
+def _first_difference(ours: Sequence[Drawn], theirs: Sequence[Drawn]) -> tuple[CodeLine, str]:
+    """Where the draws of two inputs first differ, and how."""
+    for (name, shape, place), (other, its, there) in zip(ours, theirs, strict=False):
+        if (name, place) == (other, there) and shape != its:
+            counts = f"{prod(shape):,} for one input and {prod(its):,} for the other"
+            return place, f"the numbers that {place} draws with {name} are {counts}"
+        if (name, place) != (other, there):
+            return place, f"one input draws with {name} at {place} where the other draws with {other} at {there}"
+    name, _, place = max(ours, theirs, key=len)[min(len(ours), len(theirs))]
+    return place, f"one input draws with {name} at {place} where the other draws nothing more"
+
+
+def _draws(run: RecordedRun) -> list[Drawn]:
     return [(draw.distribution, draw.shape, draw.place) for draw in run.draws]

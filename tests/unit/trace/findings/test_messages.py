@@ -207,7 +207,39 @@ def test_noise_that_cancels_out_of_no_difference(code: Any) -> None:
     [lambda x, rng: x + z if (z := rng.laplace()) > 0 else x + 2 * z, lambda x, rng: abs(x + rng.laplace()) ** 0.5],
 )
 def test_the_same_draws_are_not_said_to_differ(code: Any) -> None:
-    assert "do not draw the same noise" not in reason(code, (0.0, 1.0), epsilon=0.5)
+    assert "draws cannot be compared" not in reason(code, (0.0, 1.0), epsilon=0.5)
+
+
+def kept_and_counted(rows: list[int], rng: Any) -> Any:
+    return rng.normal() + (rng.random(len(rows)) < 0.1).sum()
+
+
+def each_with_noise(rows: list[int], rng: Any) -> Any:
+    return sum(row + rng.laplace() for row in rows)
+
+
+def sampled_or_not(rows: list[int], rng: Any) -> Any:
+    return rng.random(2).sum() + rng.laplace() if len(rows) > 1 else rng.laplace(size=2).sum()
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (
+            kept_and_counted,
+            r"the numbers that \S+:{} draws with random are 2 for one input and 1 for the other, so their",
+        ),
+        (each_with_noise, r"one input draws with laplace at \S+:{} where the other draws nothing more, so their"),
+        (
+            sampled_or_not,
+            r"one input draws with random at \S+:{} where the other draws with laplace at \S+:{}, so their",
+        ),
+    ],
+)
+def test_different_draws_are_named(code: Any, told: str) -> None:
+    line = code.__code__.co_firstlineno + 1
+    said = reason(code, ([0, 0], [0]), epsilon=9, time_limit=0.5)
+    assert re.search(told.format(line, line) + " draws cannot be compared", said)
 
 
 def test_a_bound_that_takes_more_replays_says_how_much_more_time_they_take() -> None:
