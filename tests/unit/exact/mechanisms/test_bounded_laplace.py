@@ -98,7 +98,7 @@ def test_the_scale_of_laplace_noise_is_too_small() -> None:
     assert verdict.epsilon.lower == pytest.approx(1.48984991, rel=1e-8)
     assert verify(certify(verdict)).verdict == "refuted"
     assert check("query(l1, 1) | laplace(1/eps) | clamp(0, 10)", epsilon=1, dim=1).proven
-    assert "how likely Laplace noise lands there depends on the input" in verdict.reason
+    assert "because the probability of landing there depends on the input" in verdict.reason
 
 
 @pytest.mark.parametrize("epsilon", ["0", "0.4", "1", "1.3", "1.48"])
