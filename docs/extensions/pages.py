@@ -180,9 +180,24 @@ def _docstring(app: Sphinx, what: str, name: str, value: object, options: object
         lines[i] = line if example else line.replace("|", r"\|")
 
 
+_SIGNATURE = re.compile(r'<dl>\n((?:<dd><em class="sig-param">.*</dd>\n)+)</dl>')
+
+
+def _signatures(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: object) -> None:
+    """The lines of a long signature are no list of definitions, as Sphinx writes them."""
+
+    def lines(found: re.Match[str]) -> str:
+        inner = found[1].replace("<dd>", '<div class="sig-line">').replace("</dd>", "</div>")
+        return f"<div>\n{inner}</div>"
+
+    if "body" in context:
+        context["body"] = _SIGNATURE.sub(lines, context["body"])
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Let Sphinx make these pages as it reads them."""
     app.connect("source-read", _read)
     app.connect("html-collect-pages", _coq_pages)
     app.connect("autodoc-process-docstring", _docstring)
+    app.connect("html-page-context", _signatures)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
