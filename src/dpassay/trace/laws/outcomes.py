@@ -21,18 +21,16 @@ from dpassay.trace.watch.record import Array, DrawRecord, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
 
-LONGEST, MOST_WHOLE, MOST_TRIES = (
-    64,
-    10_000,
-    64,
-)  # numbers drawn in a run; integers of which one is drawn; of a binomial
+LONGEST = 64  # numbers drawn in a run
+MOST_WHOLE, MOST_TRIES = 10_000, 64  # integers of which one is drawn; tries of a binomial
 INSIDE = 0.483712  # where in a part a number is placed: there is often another cut halfway
 LEAST = 1e-11  # anything closer to an end is rounding
 PROBED = 16  # paths of which both ends are tried; after that, every fourth
 SHORTEST = 1e-4  # part of a uniform number: in shorter ones rounding would matter
 WHOLE = (0.0, 1.0)
 SOME, TOO_LITTLE = 12, 0.05  # paths, and the total probability they must reach to make continuing worthwhile
-NATURAL, BY_CHANCE = 12, 1e-3  # runs to see whether a number is drawn afresh; the chance that all agree
+NATURAL, SUSPICIOUS = 12, 1e-3  # runs to see whether a number is drawn afresh; from which chance on more are made
+MOST_NATURAL, BY_CHANCE = 60, 1e-9  # then; the chance that all agree though each is drawn afresh
 
 Part = int | tuple[float, float]  # the index of a thing, or an interval of a uniform number
 
@@ -224,7 +222,10 @@ def drawn_anew(tracer: Tracer, x: Any) -> bool:
     """Whether each run draws afresh, as far as some runs show: a number from a fixed seed is not random."""
     values: dict[int, list[float]] = {}
     chances: dict[int, float] = {}
-    for count in range(NATURAL):
+    fixed: list[float] = []
+    for count in range(MOST_NATURAL):
+        if count >= NATURAL and not BY_CHANCE < min(fixed) <= SUSPICIOUS:
+            break
         steps = steps_of(tracer.run(x))
         if steps is None:
             return False

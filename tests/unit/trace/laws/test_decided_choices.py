@@ -97,6 +97,19 @@ def test_the_event_shows_the_loss(name: str) -> None:
     assert hits[chosen.more_often] > hits[1 - chosen.more_often] + 40  # 5 standard deviations in each case
 
 
+def test_equal_draws_by_chance_are_not_taken_for_a_fixed_seed() -> None:
+    """The first sixteen numbers from this seed are below 1/2: the same letter each time, although drawn afresh."""
+    subject, _ = CODE["choices"]
+    assert all(one == "a" for one in random.Random(110114).choices("abc", P, k=16))
+    kept = random.getstate()
+    try:
+        random.seed(110114)
+        assert judged(subject, 0.1) is not None
+    finally:
+        random.setstate(kept)
+    assert judged(lambda x: random.Random(110114).choices("abc", _law(x))[0], 0.1) is None
+
+
 def test_permute_and_flip_is_known_as_far_as_there_are_runs() -> None:
     """The better one first, or the other one kept, or turned down: 1/2 + 1/2·(1 − 1/e) against 1/(2e)."""
     chosen = judged(_permute_and_flip)
