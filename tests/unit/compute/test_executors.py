@@ -29,7 +29,8 @@ def cluster() -> Iterator[object]:
     import dask
 
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        # On a busy machine a new process may start slower than the 15 seconds after which Dask gives a worker up.
+        dask.config.set({"distributed.scheduler.allowed-failures": 1, "distributed.deploy.lost-worker-timeout": "5m"}),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **QUIET) as started,
     ):
         yield started
@@ -114,7 +115,7 @@ def test_work_that_ends_every_process_is_given_up():
 
 
 def test_items_that_may_not_be_redone_end_with_the_dask_worker(cluster, tmp_path):
-    cluster.wait_for_workers(2)
+    cluster.wait_for_workers(2, timeout=300)
     made = clusters.Cluster(cluster.scheduler_address)
     mark = tmp_path / "died"
     assert list(made.map(executor_tasks.slow_square, range(4), redo=False)) == SQUARES[:4]
@@ -128,7 +129,7 @@ def test_items_that_may_not_be_redone_end_with_the_dask_worker(cluster, tmp_path
 
 
 def test_a_dask_worker_that_dies_costs_its_items_only(cluster):
-    cluster.wait_for_workers(2)
+    cluster.wait_for_workers(2, timeout=300)
     made = clusters.Cluster(cluster.scheduler_address)
     victim = next(iter(made.client.run(os.getpid).values()))
     got = []
