@@ -176,7 +176,7 @@ def test_lines_stream_from_standard_input(folder):
         (("--mechanism", "adept-as-published", "--epsilon", "1"), "sqrt(n) times"),
         (("--mechanism", "laplace", "--epsilon", "1"), "unknown mechanism 'laplace'"),
         (("--mechanism", "l1", "--epsilon", "0"), "epsilon must be"),
-        (("--mechanism", "l1"), "state the epsilon"),
+        (("--mechanism", "l1"), "specify the epsilon"),
         (("--mechanism", "l1", "--epsilon", "1", "--delta", "0.1"), "leave delta out"),
         (("--mechanism", "gaussian", "--epsilon", "1", "--delta", "0"), "needs a delta"),
         (("--epsilon", "1", "--true-epsilon", "1"), "not both"),

@@ -113,8 +113,10 @@ def all_words_in(outputs: Outputs) -> Ragged | None:
 def each_once(words: Ragged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Each word of each text once: the number of the text, and that of the word.
 
-    >>> [some.tolist() for some in each_once(words_of(["be or not to be"]))]
-    [[0, 0, 0, 0], [0, 1, 2, 3]]
+    >>> words = words_of(["be or not to be"])
+    >>> texts, numbers = each_once(words)
+    >>> texts.tolist(), sorted(word for word in words.of if words.of[word] in numbers)
+    ([0, 0, 0, 0], ['be', 'not', 'or', 'to'])
     """
     many = max(1, len(words.of))
     found = words.rows * many + words.values

@@ -127,8 +127,8 @@ def test_what_was_found_in_batches_is_that_of_all_together(find):
     for batch in batches[:2]:
         find(batch)
     together, fresh = join(batches), read([*TEXTS, "to be"])
-    name = "words" if find is words_in else "ngrams"
-    assert isinstance(together.projections[name], Ragged)
+    kept = "words" if find is words_in else "ngrams"
+    assert isinstance(together.projections[kept], Ragged)
     for one, other in (
         (together, fresh),
         (part(together, 3), part(fresh, 3)),

@@ -51,7 +51,7 @@ def test_a_path_names_a_rewriter_or_what_makes_one(mine):
         Specification.read("mine_rewriters:proportional,colour=red").at(1.0)
     with pytest.raises(InputError, match="is a rewriter already"):
         Specification.read("mine_rewriters:ready,factor=2").at(1.0)
-    with pytest.raises(InputError, match="state the epsilon"):
+    with pytest.raises(InputError, match="specify the epsilon"):
         Specification.read("mine_rewriters:proportional").at(None)
 
 
