@@ -19,8 +19,8 @@ from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.mechanisms.kernels import KERNELS_FROM
 from dpassay.audit.remote.distributed import pack, run_batch
 from dpassay.audit.testing.decision_rule import DecisionRule, Hypothesis
-from dpassay.audit.testing.experiment import Experiment, Round
-from dpassay.audit.testing.inference import Counts
+from dpassay.audit.testing.experiment import Experiment, RoundResult
+from dpassay.audit.testing.inference import RoundCounts
 from dpassay.audit.testing.sequential import Task
 from dpassay.compute.executors import Executor, Processes, Threads, cores
 from dpassay.compute.kernels.majority_vote import Ballot, ones, rounding
@@ -117,7 +117,7 @@ def batches(dim: int, runs: int, size: int, before: int) -> list[object]:
     pipeline = parse(f"clamp(0, 1) | laplace({dim})", dim=dim)
     experiment = Experiment(pipeline, (np.zeros(dim), np.ones(dim)), Hypothesis(1.0), 5)
     rule = DecisionRule(LikelihoodRatio(tuple(experiment.distributions() or ())), -1e5, 1e5, 9, 1, 0.1, 1e-6)
-    current = Round(rule, Counts(), 0, 10**15)
+    current = RoundResult(rule, RoundCounts(), 0, 10**15)
     tasks = [Task(0, i, min(size, runs - start), before) for i, start in enumerate(range(0, runs, size))]
     each = max(1, len(tasks) // 16)
     return [pack(experiment, current, tuple(tasks[i : i + each])) for i in range(0, len(tasks), each)]

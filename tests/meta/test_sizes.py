@@ -37,3 +37,13 @@ def functions(block: ast.AST) -> Iterator[ast.FunctionDef]:
             yield node
         if isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):
             yield from functions(node)
+
+
+def test_class_names_are_unique() -> None:
+    """A name that is searched for is found once."""
+    where: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                where.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+    assert {name: paths for name, paths in where.items() if len(paths) > 1} == {}

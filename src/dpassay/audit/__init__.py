@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dpassay.evidence.verdict import Verdict
 
 
-class _Audit(ModuleType):
+class _CallablePackage(ModuleType):
     """The package, callable as `dpassay.audit.runner.audit`, which is imported when first called."""
 
     def __call__(self, *args: Any, **options: Any) -> Verdict:
@@ -34,4 +34,4 @@ class _Audit(ModuleType):
         return signature(audit)
 
 
-sys.modules[__name__].__class__ = _Audit
+sys.modules[__name__].__class__ = _CallablePackage

@@ -126,7 +126,7 @@ class Ahead:
         """To be called again and again while waiting: raises if nobody is left to do the work."""
         return lambda: None
 
-    def first(self, pieces: list[Piece], check: Check = None) -> Piece:
+    def first(self, pieces: list[SubmittedItem], check: Check = None) -> SubmittedItem:
         """The first piece that is finished."""
         look = self.lookout()
         while not (done := [piece for piece in pieces if piece.future is not None and piece.future.done()]):
@@ -145,14 +145,14 @@ class Ahead:
         redo: bool = True,
     ) -> Iterator[Result]:
         """Results in order, an error in the function or in the items at its place; or as they are finished."""
-        waiting: list[Piece] = []
+        waiting: list[SubmittedItem] = []
         source: Iterator[Item] | None = iter(items)
         wrong, deaths = None, 0
         try:
             while True:
                 while source is not None and len(waiting) < AHEAD * self.size():
                     try:
-                        waiting.append(Piece(next(source)))
+                        waiting.append(SubmittedItem(next(source)))
                     except StopIteration:
                         source = None
                     except Exception as error:  # raised once everything before it is done
@@ -187,7 +187,7 @@ class Ahead:
 
 
 @dataclass(eq=False)
-class Piece:
+class SubmittedItem:
     """An item and, once it is submitted, its future."""
 
     item: Any

@@ -32,11 +32,11 @@ Real = Annotated[
 ]
 
 
-class _Record(BaseModel):
+class _CertificateModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
 
 
-class ClaimRecord(_Record):
+class ClaimRecord(_CertificateModel):
     """Who claimed what about which mechanism."""
 
     name: str
@@ -48,7 +48,7 @@ class ClaimRecord(_Record):
     neighbours: str
 
 
-class GuaranteeRecord(_Record):
+class GuaranteeRecord(_CertificateModel):
     """Which guarantee is claimed; `text` states it in full."""
 
     text: str
@@ -57,7 +57,7 @@ class GuaranteeRecord(_Record):
     order: Real | None = None
 
 
-class EpsilonRecord(_Record):
+class EpsilonRecord(_CertificateModel):
     """ε at one δ: claimed, and the bounds on the truth."""
 
     claimed: Real
@@ -66,7 +66,7 @@ class EpsilonRecord(_Record):
     delta: Real
 
 
-class ParameterRecord(_Record):
+class ParameterRecord(_CertificateModel):
     """δ at the claimed ε, or ρ, or μ: claimed, and the bounds on the truth."""
 
     claimed: Real
@@ -74,7 +74,7 @@ class ParameterRecord(_Record):
     upper: Real
 
 
-class BlockRecord(_Record):
+class BlockRecord(_CertificateModel):
     """`count` coordinates with these two values."""
 
     x: Real
@@ -83,7 +83,7 @@ class BlockRecord(_Record):
     positions: Literal["all", "even", "odd"]
 
 
-class WitnessRecord(_Record):
+class WitnessRecord(_CertificateModel):
     """Two values just before the noise, in blocks of equal coordinates, and an event on the output.
 
     If records are sampled, `data_sets` says which two data sets have these values.
@@ -96,7 +96,7 @@ class WitnessRecord(_Record):
     log_q: list[Real] = Field(description="bounds on the event's log-probability for the second value")
 
 
-class WordWitnessRecord(_Record):
+class WordWitnessRecord(_CertificateModel):
     """Two words and an output word, empty if a word is dropped; the distance is null if a word has no vector."""
 
     words: list[str]
@@ -106,7 +106,7 @@ class WordWitnessRecord(_Record):
     log_q: list[Real] = Field(description="bounds on the output's log-probability for the second word")
 
 
-class ExampleRecord(_Record):
+class ExampleRecord(_CertificateModel):
     """An output of one of two inputs, shortened, and which input the rule named for it: 0, 1, or null for neither."""
 
     input: int
@@ -114,7 +114,7 @@ class ExampleRecord(_Record):
     named: int | None
 
 
-class NamedRecord(_Record):
+class NamedRecord(_CertificateModel):
     """In the runs of one input: how often the first and the second input were named, or neither."""
 
     first: int
@@ -123,7 +123,7 @@ class NamedRecord(_Record):
     runs: int
 
 
-class RateRecord(_Record):
+class RateRecord(_CertificateModel):
     """How often an input (0 or 1) was named in its own runs and in those of the other, and the ratio of both."""
 
     named: int
@@ -132,7 +132,7 @@ class RateRecord(_Record):
     ratio: Real
 
 
-class PlayedRecord(_Record):
+class PlayedRecord(_CertificateModel):
     """Inputs that were told apart by their outputs, and how often that succeeded: the guessing game."""
 
     inputs: list[Any]
@@ -149,14 +149,14 @@ class PlayedRecord(_Record):
     examples: list[ExampleRecord] = Field(default=[], description="a few outputs of each of two inputs")
 
 
-class HoldsRecord(_Record):
+class HoldsRecord(_CertificateModel):
     """A guarantee that does hold."""
 
     delta: Real
     epsilon: Real
 
 
-class RepairRecord(_Record):
+class RepairRecord(_CertificateModel):
     """A mechanism for which a guarantee holds."""
 
     advice: str
@@ -166,7 +166,7 @@ class RepairRecord(_Record):
     noise_deviation: Real | None
 
 
-class VerdictRecord(_Record):
+class VerdictRecord(_CertificateModel):
     """A verdict with its evidence."""
 
     schema_: Literal["dpassay/verdict/1"] = Field(alias="schema", default="dpassay/verdict/1")

@@ -83,12 +83,12 @@ class Redrawn(list[Any]):
     """
 
 
-class Repeated(Redrawn):
+class RepeatedRequest(Redrawn):
     """A batch that was requested again after a transient failure of something else, such as a busy server.
 
     A test must not count it either, but single runs need not be made one by one from then on.
 
-    >>> issubclass(Repeated, Redrawn)
+    >>> issubclass(RepeatedRequest, Redrawn)
     True
     """
 

@@ -85,16 +85,16 @@ class Exclusive(Distinguisher):
         return whole, [np.concatenate(side) for side in scores]
 
     @classmethod
-    def _seen(cls, training: TrainingSet) -> list[_Seen]:
+    def _seen(cls, training: TrainingSet) -> list[_ExaminedOutputs]:
         runs = sum(map(len, training.outputs))
         if len(training.outputs) != 2 or runs < FEWEST:
             return []
         columns = _number_paths(training.outputs) if training.structured else ()
         width = len(columns) or min(training.width, MOST_COORDINATES)
-        return [_Seen.of(outputs, width, training.inputs, columns) for outputs in training.outputs]
+        return [_ExaminedOutputs.of(outputs, width, training.inputs, columns) for outputs in training.outputs]
 
     @classmethod
-    def _proposed(cls, seen: Sequence[_Seen], training: TrainingSet) -> Iterator[Self]:
+    def _proposed(cls, seen: Sequence[_ExaminedOutputs], training: TrainingSet) -> Iterator[Self]:
         intervals = _intervals([one.rows for one in seen], training.epsilon)
         words: tuple[tuple[str, int], ...] = ()
         if seen[0].vocabulary != seen[1].vocabulary:  # else no word is one input's alone
@@ -111,9 +111,9 @@ class Exclusive(Distinguisher):
 
     def score(self, outputs: Outputs) -> Scores:
         looks = bool(self.words), bool(self.kinds), bool(self.paths)
-        return self._score(_Seen.of(outputs, self.width, self.inputs, self.columns, *looks))
+        return self._score(_ExaminedOutputs.of(outputs, self.width, self.inputs, self.columns, *looks))
 
-    def _score(self, seen: _Seen) -> Scores:
+    def _score(self, seen: _ExaminedOutputs) -> Scores:
         votes = np.zeros(len(seen.rows))
         for j in sorted({interval[0] for interval in self.intervals}):
             column, of_column = seen.rows[:, j], [interval[1:] for interval in self.intervals if interval[0] == j]
@@ -173,7 +173,7 @@ class Exclusive(Distinguisher):
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _ExaminedOutputs:
     """What is examined in the outputs of one input: numbers, words, anomalies, paths to leaves."""
 
     rows: Array

@@ -86,7 +86,7 @@ def _read(place: Any) -> dict[Any, Any]:
     """What a place holds: its entries by name, or all of it under None."""
     if isinstance(place, Names):
         return {name: place.thing[name] for name in place.names if name in place.thing}
-    if isinstance(place, Slots):
+    if isinstance(place, SlotAttributes):
         return {name: getattr(place.thing, name) for name in place.names if hasattr(place.thing, name)}
     if isinstance(place, dict):
         return dict(place)
@@ -100,7 +100,7 @@ def _read(place: Any) -> dict[Any, Any]:
 
 def _write(place: Any, key: Any, value: Any) -> None:
     missing = value is _MISSING
-    if isinstance(place, Slots):
+    if isinstance(place, SlotAttributes):
         delattr(place.thing, key) if missing else setattr(place.thing, key, value)
     elif isinstance(place, types.CellType):
         if missing:
@@ -142,7 +142,7 @@ class Names:
         self.thing, self.names = thing, names
 
 
-class Slots:
+class SlotAttributes:
     """The attributes of an object that has slots for them."""
 
     def __init__(self, thing: Any, names: tuple[str, ...]) -> None:

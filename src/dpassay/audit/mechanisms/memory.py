@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.audit.mechanisms.kept_values import KeptValues, Slots, variables
+from dpassay.audit.mechanisms.kept_values import KeptValues, SlotAttributes, variables
 
 KEPT = 16  # mechanisms whose places are remembered
 DEEPEST, MOST_VISITED = 4, 500  # steps from the mechanism to a place, and objects on the way
@@ -142,7 +142,7 @@ def _places(subject: Any) -> tuple[list[dict[Any, Any]], list[Any], list[Any]]:
         if isinstance(one, types.FunctionType):
             others += variables(one)
         elif slots := [name for kind in type(one).__mro__[:-1] for name in _slots(kind) if _is_of_user(one)]:
-            others.append(Slots(one, tuple(slots)))
+            others.append(SlotAttributes(one, tuple(slots)))
         waiting += [(inside, deep + 1) for inside in _inside(one)]
     return dicts, caches, others
 

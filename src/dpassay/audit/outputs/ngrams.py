@@ -27,10 +27,10 @@ NUMBERS = re.compile(rf"(?<![0-9])[0-9]{{1,{MOST_DIGITS}}}(?![0-9])")
 ASCII = 128
 
 
-class Vocabulary(dict[str, int]):
+class WordNumbers(dict[str, int]):
     """The numbers of words, in the order in which they were met, and what is known of each.
 
-    >>> known = Vocabulary()
+    >>> known = WordNumbers()
     >>> known["to"], known["be"], known["to"]
     (0, 1, 0)
     """
@@ -75,11 +75,11 @@ class Vocabulary(dict[str, int]):
 _OF_THREAD = threading.local()
 
 
-def _vocabulary() -> Vocabulary:
+def _vocabulary() -> WordNumbers:
     """The words known in this thread; after too many they are forgotten."""
-    known: Vocabulary | None = getattr(_OF_THREAD, "known", None)
+    known: WordNumbers | None = getattr(_OF_THREAD, "known", None)
     if known is None or len(known) > MOST_KNOWN:
-        known = _OF_THREAD.known = Vocabulary()
+        known = _OF_THREAD.known = WordNumbers()
     return known
 
 

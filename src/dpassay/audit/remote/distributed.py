@@ -32,8 +32,8 @@ from dpassay.audit.remote.lines import Troubles
 from dpassay.audit.remote.programs import Program
 from dpassay.audit.remote.timing import check_time, moment_of_the_end, time_budget
 from dpassay.audit.storage.checkpoint import RuleRecord, rule_of, rule_record
-from dpassay.audit.testing.experiment import KEPT, Experiment, Round
-from dpassay.audit.testing.inference import Counts
+from dpassay.audit.testing.experiment import KEPT, Experiment, RoundResult
+from dpassay.audit.testing.inference import RoundCounts
 from dpassay.audit.testing.sequential import (
     GuessCounts,
     KeptOutputs,
@@ -114,7 +114,7 @@ class BatchAnswer:
 def on_executor(executor: Executor) -> TaskRunner:
     """Submit tasks to an executor. The first ones run here, to be compared with the distribution."""
 
-    def run_tasks(experiment: Experiment, current: Round, tasks: Iterator[Task], kept: KeptOutputs) -> Outcomes:
+    def run_tasks(experiment: Experiment, current: RoundResult, tasks: Iterator[Task], kept: KeptOutputs) -> Outcomes:
         known = experiment.distributions() is not None
         for task in tasks:
             if not known or task.before >= 4 * KEPT:
@@ -126,7 +126,7 @@ def on_executor(executor: Executor) -> TaskRunner:
 
 
 def _handed_out(
-    executor: Executor, experiment: Experiment, current: Round, tasks: Iterator[Task], kept: KeptOutputs
+    executor: Executor, experiment: Experiment, current: RoundResult, tasks: Iterator[Task], kept: KeptOutputs
 ) -> Outcomes:
     sizer = BatchSizer(MOST_TASKS)
     under_way: list[tuple[Task, ...]] = []
@@ -164,7 +164,7 @@ def _some_room(experiment: Experiment, kept: KeptOutputs) -> bool:
     return any(sum(map(len, side)) < room(experiment, kept, side[0]) for side in kept)
 
 
-def pack(experiment: Experiment, current: Round, tasks: tuple[Task, ...]) -> WorkBatch:
+def pack(experiment: Experiment, current: RoundResult, tasks: tuple[Task, ...]) -> WorkBatch:
     """Tasks in the form in which they are sent."""
     subject = named(experiment.mechanism)
     return WorkBatch(subject, replace(experiment, mechanism=subject), rule_record(current.rule), current.singly, tasks)
@@ -188,7 +188,7 @@ def run_batch(batch: WorkBatch) -> BatchAnswer:
             experiment.settle()
         first = _FIRST[batch.subject]
         rule = rule_of(batch.rule, experiment.distributions(), experiment.at_hand())
-        current = Round(rule, Counts(), 0, 0, batch.singly)
+        current = RoundResult(rule, RoundCounts(), 0, 0, batch.singly)
         met: Troubles = getattr(mechanism, "troubles", Troubles())
         met.take()  # problems in the first runs of this process are not counted
         for task in batch.tasks:

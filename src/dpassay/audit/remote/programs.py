@@ -18,7 +18,7 @@ from dpassay.audit.remote.lines import Line, Lines, Reply, Troubles, number_of_l
 from dpassay.audit.remote.process import Died, Process
 from dpassay.audit.remote.timing import check_time
 from dpassay.errors import InputError, MechanismError
-from dpassay.pipeline.mechanism import Failure, Redrawn, Repeated, check_number
+from dpassay.pipeline.mechanism import Failure, Redrawn, RepeatedRequest, check_number
 from dpassay.values import dataclass
 
 MOST_AT_ONCE = 1000  # outputs in one request
@@ -135,7 +135,7 @@ class Remote:
                 singles = self._ask_all([(request, 1)] * size, rng)
             for one in singles:
                 outputs += one.outputs or [one.failed]
-        return Redrawn(outputs) if redrawn else Repeated(outputs) if repeated else _batch(outputs)
+        return Redrawn(outputs) if redrawn else RepeatedRequest(outputs) if repeated else _batch(outputs)
 
     def sample_each(self, inputs: Sequence[Any], rng: np.random.Generator) -> list[Any]:
         """One output for each input, in order; a failed first attempt counts as a failure, see `Reply`."""

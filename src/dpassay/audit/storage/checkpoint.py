@@ -18,8 +18,8 @@ from dpassay.audit.distinguishers.base import Distinguisher
 from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.options import MOST_ALPHA
 from dpassay.audit.testing.decision_rule import DecisionRule
-from dpassay.audit.testing.experiment import MOST_ROWS, GameResult, GameState, Round
-from dpassay.audit.testing.inference import Counts
+from dpassay.audit.testing.experiment import MOST_ROWS, GameResult, GameState, RoundResult
+from dpassay.audit.testing.inference import RoundCounts
 from dpassay.core.files import write_whole
 from dpassay.core.json import plain
 from dpassay.core.records import read_record
@@ -45,12 +45,12 @@ Real = Annotated[float, BeforeValidator(_read), PlainSerializer(_write, return_t
 Count = Annotated[int, Field(ge=0, le=10**15)]
 
 
-class _Record(BaseModel):
+class _CheckpointModel(BaseModel):
     # Inputs may have infinite coordinates: Python's own JSON preserves them.
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
-class RuleRecord(_Record):
+class RuleRecord(_CheckpointModel):
     """A rule: its guesser as data, and its thresholds."""
 
     guesser: dict[str, Any]
@@ -63,7 +63,7 @@ class RuleRecord(_Record):
     candidates: int = Field(ge=2)
 
 
-class RoundRecord(_Record):
+class RoundRecord(_CheckpointModel):
     """A rule and its counts."""
 
     rule: RuleRecord
@@ -101,7 +101,7 @@ class RoundRecord(_Record):
         return self
 
 
-class GameRecord(_Record):
+class GameRecord(_CheckpointModel):
     """One game: its inputs, its random streams, its share of the error probability, its rounds."""
 
     inputs: list[Any] = Field(min_length=2)
@@ -129,7 +129,7 @@ class GameRecord(_Record):
         return self
 
 
-class SavedQuestion(_Record):
+class SavedQuestion(_CheckpointModel):
     """The question of the audit: two audits with equal fields, including the version, are the same audit."""
 
     version: str
@@ -146,7 +146,7 @@ class SavedQuestion(_Record):
     seed_all: bool = Field(default=False, description="whether numpy, random and torch were seeded around each call")
 
 
-class Journal(_Record):
+class Journal(_CheckpointModel):
     """An audit on file."""
 
     schema_: Literal["dpassay/audit/2"] = Field(alias="schema", default="dpassay/audit/2")
@@ -257,7 +257,7 @@ def rule_of(
     return DecisionRule(found, r.low, r.high, r.right, r.wrong, r.promise, r.grain, r.candidates)
 
 
-def _round_record(one: Round) -> RoundRecord:
+def _round_record(one: RoundResult) -> RoundRecord:
     rest = {name: getattr(one, name) for name in ("learnt_from", "length", "singly", "rows", "screening")}
     return RoundRecord(rule=rule_record(one.rule), sizes=list(one.sizes), **asdict(one.counts), **rest)
 
@@ -269,8 +269,8 @@ def game_of(
     rounds = []
     for e in record.epochs:
         rule = rule_of(e.rule, distributions, own)
-        counts = Counts(e.right, e.wrong, e.runs, e.expected_right, e.expected_wrong, e.sides, e.second)
-        rounds.append(Round(rule, counts, e.learnt_from, e.length, e.singly, tuple(e.sizes), e.rows, e.screening))
+        counts = RoundCounts(e.right, e.wrong, e.runs, e.expected_right, e.expected_wrong, e.sides, e.second)
+        rounds.append(RoundResult(rule, counts, e.learnt_from, e.length, e.singly, tuple(e.sizes), e.rows, e.screening))
     return GameState(
         rounds,
         record.runs,

@@ -33,7 +33,7 @@ from dpassay.audit.testing.experiment import (
     TRUST_IN_DISTRIBUTION,
     Experiment,
     GameState,
-    Round,
+    RoundResult,
     rejected,
     stream,
 )
@@ -231,7 +231,7 @@ def _fresh(
     learnt = best.learnt_from or experiment.distributions() is None
     expected = best.rule.initial_counts(TRUST if learnt else TRUST_IN_DISTRIBUTION)
     singly = best.singly or best.screening or not known_independent(experiment.mechanism)
-    game = GameState([Round(best.rule, expected, 0, 10**15, singly, rows=best.rows)])
+    game = GameState([RoundResult(best.rule, expected, 0, 10**15, singly, rows=best.rows)])
     alpha = min(record.alpha, MOST_FRESH_ALPHA)
     longer = LONGER * evidence_needed(alpha) / evidence_needed(record.alpha)
     for _ in anytime(replace(experiment, seed=seed), game, int(max(2000, longer * recorded.totals()[2])), alpha):

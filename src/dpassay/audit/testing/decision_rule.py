@@ -22,7 +22,7 @@ from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.outputs.keys import distinct
 from dpassay.audit.outputs.outputs import Array, Outputs, part
 from dpassay.audit.testing.expected_power import CAUTION_SMOOTH, SPREADS, Hypothesis, expected_power, logistic_curve
-from dpassay.audit.testing.inference import Counts, log_limits
+from dpassay.audit.testing.inference import RoundCounts, log_limits
 from dpassay.audit.testing.paired_variance import efficiency_of
 from dpassay.compute.kernels.numpy_kernels import FAR
 from dpassay.compute.threads import numpy_in_one_thread
@@ -92,11 +92,11 @@ class DecisionRule:
         """Whether it is expected to gain nothing."""
         return self.expected_power < NOTHING_GAINED
 
-    def initial_counts(self, trust: float) -> Counts:
+    def initial_counts(self, trust: float) -> RoundCounts:
         """No guesses yet; the observed accuracy is expected again, weighted by `trust`."""
         sides = 2 if self.candidates > 2 else int(self.low > -math.inf) + int(self.high < math.inf)
         assert sides, "a rule must name an input"
-        return Counts(0, 0, 0, 0.5 + trust * self.right, 0.5 + trust * self.wrong, sides)
+        return RoundCounts(0, 0, 0, 0.5 + trust * self.right, 0.5 + trust * self.wrong, sides)
 
     def describe(self) -> str:
         """The event in words."""

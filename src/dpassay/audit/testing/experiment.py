@@ -21,7 +21,7 @@ from dpassay.audit.outputs.outputs import Outputs, as_row, join, part, read
 from dpassay.audit.testing.decision_rule import DecisionRule, learn
 from dpassay.audit.testing.expected_power import Hypothesis
 from dpassay.audit.testing.inference import (
-    Counts,
+    RoundCounts,
     accuracy_bound,
     anytime_bound,
     evidence_needed,
@@ -130,11 +130,11 @@ class Experiment:
 
 
 @dataclass(frozen=True)
-class Round:
+class RoundResult:
     """A rule and its counts."""
 
     rule: DecisionRule
-    counts: Counts
+    counts: RoundCounts
     learnt_from: int
     length: int
     singly: bool = False  # runs are made one at a time, in the order of the coins
@@ -142,7 +142,7 @@ class Round:
     rows: int = 64  # most runs per task
     screening: bool = False  # made in batches whose rows may be dependent: a refutation rests on other rounds
 
-    def skipping(self, tasks: int) -> Round:
+    def skipping(self, tasks: int) -> RoundResult:
         """The same with the random numbers of some tasks left out."""
         return replace(self, sizes=(*self.sizes, (0, tasks))) if tasks else self
 
@@ -156,7 +156,7 @@ class Round:
         """The runs of its tasks that were not aborted."""
         return sum(size * times for size, times in self.sizes)
 
-    def after(self, size: int) -> Round:
+    def after(self, size: int) -> RoundResult:
         """The same after one more task of this size."""
         *before, last = self.sizes or ((size, 0),)
         added = ((size, last[1] + 1),) if last[0] == size else (last, (size, 1))
@@ -167,7 +167,7 @@ class Round:
 class GameState:
     """The state of a game: its rounds, its number of runs, and some outputs to compare with the distribution."""
 
-    rounds: list[Round] = field(default_factory=list)
+    rounds: list[RoundResult] = field(default_factory=list)
     runs: int = 0
     lost: int = 0  # trainings in which the mechanism failed: the next one has different random numbers
     fruitless: int = 0  # trainings that gave no rule: the next one has different and more runs
@@ -186,7 +186,7 @@ class GameState:
         """Some outputs of each input, the same wherever tasks run; none for a game continued from a file."""
         return list(self.learnt) or [join(list(batches)) for batches in self.kept if batches]
 
-    def begin(self, new: Round) -> None:
+    def begin(self, new: RoundResult) -> None:
         """Add a round, whose tasks have random numbers that no lost task had."""
         self.rounds.append(new.skipping(SKIPPED * self.restarts))
 
@@ -198,11 +198,11 @@ class GameState:
             self.rounds[-1], self.runs = replace(last, counts=last.counts + wrong), self.runs + lost
 
     @property
-    def counts(self) -> list[Counts]:
+    def counts(self) -> list[RoundCounts]:
         return [current.counts for current in self.rounds]
 
     @property
-    def evidence(self) -> list[Round]:
+    def evidence(self) -> list[RoundResult]:
         """The rounds on which a refutation may rest."""
         return [current for current in self.rounds if not current.screening]
 
@@ -210,7 +210,7 @@ class GameState:
     def rule(self) -> DecisionRule | None:
         return self.rounds[-1].rule if self.rounds else None
 
-    def best(self, hypothesis: Hypothesis) -> Round:
+    def best(self, hypothesis: Hypothesis) -> RoundResult:
         """The round with the most evidence against the claim, of those that count."""
         claimed = hypothesis.epsilon, hypothesis.delta, hypothesis.candidates
         return max(self.evidence or self.rounds, key=lambda one: one.counts.log_evidence(*claimed))
@@ -250,7 +250,7 @@ def bound(game: GameState, hypothesis: Hypothesis, alpha: float, exact: bool, ba
     return anytime_bound([one.counts for one in rounds], alpha, hypothesis.delta, hypothesis.candidates)
 
 
-def _as_if_finished(rounds: Sequence[Round]) -> tuple[int, int]:
+def _as_if_finished(rounds: Sequence[RoundResult]) -> tuple[int, int]:
     """Correct and wrong guesses of a fixed number of runs; runs not yet made count as wrong.
 
     So an early look never gives a better result than the final one.

@@ -128,7 +128,7 @@ def p_value(right: int, wrong: int, epsilon: float, candidates: int = 2, delta: 
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class RoundCounts:
     """Counts of one round of the game, and what was expected of its distinguisher before it began.
 
     `sides` is the number of inputs that the distinguisher can name; it matters only if δ > 0. `second` is how many of
@@ -143,7 +143,7 @@ class Counts:
     sides: int = 2
     second: tuple[int, int, int] | None = field(default=(0, 0, 0), compare=False)
 
-    def __add__(self, other: tuple[int, ...]) -> Counts:
+    def __add__(self, other: tuple[int, ...]) -> RoundCounts:
         """With more correct and wrong guesses and runs, followed by those of the second input if known."""
         right, wrong, runs, *of_second = other
         second = None
@@ -154,7 +154,7 @@ class Counts:
     def table(self) -> tuple[tuple[int, int, int], ...]:
         """For each of two inputs, how often the first and the second were named, and its runs; empty if unknown.
 
-        >>> Counts(8, 2, 12, second=(5, 1, 7)).table()
+        >>> RoundCounts(8, 2, 12, second=(5, 1, 7)).table()
         ((3, 1, 5), (1, 5, 7))
         """
         if self.second is None:
@@ -208,7 +208,7 @@ class Counts:
         return grid[usable], weights[usable]
 
 
-def _beta_mixture(counts: Counts, log_p: float, log_not: float) -> float:
+def _beta_mixture(counts: RoundCounts, log_p: float, log_not: float) -> float:
     """ln of: the prior mass below p, kept; plus the prior above p, where each accuracy bets its likelihood ratio."""
     a, b = counts.expected_right, counts.expected_wrong
     right, wrong = a + counts.right, b + counts.wrong
@@ -224,7 +224,7 @@ def _beta_mixture(counts: Counts, log_p: float, log_not: float) -> float:
 
 
 def log_evidence(
-    rounds: Sequence[Counts], epsilon: float, delta: float = 0.0, candidates: int = 2, falling: bool = False
+    rounds: Sequence[RoundCounts], epsilon: float, delta: float = 0.0, candidates: int = 2, falling: bool = False
 ) -> float:
     """Evidence of several rounds: each starts with the capital that the earlier ones have won."""
     return sum(counts.log_evidence(epsilon, delta, candidates, falling) for counts in rounds)
@@ -235,22 +235,22 @@ def evidence_needed(alpha: float) -> float:
     return -math.log(alpha) + LOG_SLACK
 
 
-def anytime_bound(rounds: list[Counts], alpha: float, delta: float = 0.0, candidates: int = 2) -> float:
+def anytime_bound(rounds: list[RoundCounts], alpha: float, delta: float = 0.0, candidates: int = 2) -> float:
     """The smallest ε that the evidence does not reject: a lower bound that holds at every stopping time.
 
-    >>> round(anytime_bound([Counts(900, 100, 1000)], 0.001), 3)
+    >>> round(anytime_bound([RoundCounts(900, 100, 1000)], 0.001), 3)
     1.741
     """
     return _anytime_bound(tuple(rounds), alpha, delta, candidates)
 
 
 @lru_cache(maxsize=16)  # a verdict and its witness ask for the same
-def _anytime_bound(rounds: tuple[Counts, ...], alpha: float, delta: float, candidates: int) -> float:
+def _anytime_bound(rounds: tuple[RoundCounts, ...], alpha: float, delta: float, candidates: int) -> float:
     needed = evidence_needed(alpha)
     return _last_rejected(lambda epsilon: log_evidence(rounds, epsilon, delta, candidates, True) >= needed, 50.0)
 
 
-def anytime_delta(rounds: list[Counts], alpha: float, epsilon: float) -> float:
+def anytime_delta(rounds: list[RoundCounts], alpha: float, epsilon: float) -> float:
     """The smallest δ at this ε that the evidence does not reject."""
     needed = evidence_needed(alpha)
     return min(1.0, _last_rejected(lambda delta: log_evidence(rounds, epsilon, max(delta, 1e-18)) >= needed, 1.0))

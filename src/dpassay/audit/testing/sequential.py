@@ -34,7 +34,7 @@ from dpassay.audit.testing.experiment import (
     TRUST_IN_DISTRIBUTION,
     Experiment,
     GameState,
-    Round,
+    RoundResult,
 )
 from dpassay.audit.testing.inference import evidence_needed
 from dpassay.audit.testing.training import (
@@ -74,10 +74,10 @@ class Task:
 
 KeptOutputs: TypeAlias = list[list[Outputs]]  # some outputs of each input
 Outcomes: TypeAlias = Iterator[tuple[Task, GuessCounts | MechanismError]]
-TaskRunner: TypeAlias = Callable[[Experiment, Round, Iterator[Task], KeptOutputs], Outcomes]
+TaskRunner: TypeAlias = Callable[[Experiment, RoundResult, Iterator[Task], KeptOutputs], Outcomes]
 
 
-def in_this_process(experiment: Experiment, current: Round, tasks: Iterator[Task], kept: KeptOutputs) -> Outcomes:
+def in_this_process(experiment: Experiment, current: RoundResult, tasks: Iterator[Task], kept: KeptOutputs) -> Outcomes:
     """Run tasks in this process, one after the other."""
     for task in tasks:
         try:
@@ -87,12 +87,12 @@ def in_this_process(experiment: Experiment, current: Round, tasks: Iterator[Task
             return
 
 
-def run_task(experiment: Experiment, current: Round, task: Task, kept: KeptOutputs) -> GuessCounts:
+def run_task(experiment: Experiment, current: RoundResult, task: Task, kept: KeptOutputs) -> GuessCounts:
     """The same as `run_by_input`, without the second input's part."""
     return run_by_input(experiment, current, task, kept)[:3]
 
 
-def run_by_input(experiment: Experiment, current: Round, task: Task, kept: KeptOutputs) -> GuessCounts:
+def run_by_input(experiment: Experiment, current: RoundResult, task: Task, kept: KeptOutputs) -> GuessCounts:
     """Run one task: toss the coins, run the mechanism, guess.
 
     Returns correct and wrong guesses and runs, and how many of each are the second input's.
@@ -221,11 +221,11 @@ def fixed(
     if game.runs < budget and not game.rounds[-1].screening:
         first = game.rounds[-1]
         expected = replace(first.counts, right=0, wrong=0, runs=0, second=(0, 0, 0))
-        game.begin(Round(first.rule, expected, 0, budget - game.runs, rows=first.rows, screening=True))
+        game.begin(RoundResult(first.rule, expected, 0, budget - game.runs, rows=first.rows, screening=True))
         yield from _counted(experiment, game, upcoming(experiment, game, budget, growing=False), run_tasks)
 
 
-def _evidence_of(current: Round, experiment: Experiment) -> float:
+def _evidence_of(current: RoundResult, experiment: Experiment) -> float:
     claimed = experiment.hypothesis
     return current.counts.log_evidence(claimed.epsilon, claimed.delta, claimed.candidates)
 
@@ -236,7 +236,7 @@ def _look_closer(experiment: Experiment, game: GameState, needed: float) -> None
     missing = needed - game.log_evidence(experiment.hypothesis)
     length = int(max(FEWEST_ALONE, ENOUGH * found.counts.runs * missing / promised))
     seen = replace(found.rule, right=found.rule.right + found.counts.right, wrong=found.rule.wrong + found.counts.wrong)
-    game.begin(Round(found.rule, seen.initial_counts(TRUST), 0, length, singly=True, rows=found.rows))
+    game.begin(RoundResult(found.rule, seen.initial_counts(TRUST), 0, length, singly=True, rows=found.rows))
 
 
 def _alone(experiment: Experiment, singly: bool) -> bool:
@@ -415,4 +415,4 @@ def _add_round(
         return
     counts = training.rule.initial_counts(TRUST_IN_DISTRIBUTION if training.exact else TRUST)
     singly, rows = training.singly or alone, training.rows
-    game.begin(Round(training.rule, counts, training.cost, length, singly, rows=rows, screening=screening))
+    game.begin(RoundResult(training.rule, counts, training.cost, length, singly, rows=rows, screening=screening))

@@ -16,7 +16,7 @@ from dpassay.audit.mechanisms.targets import one_at_a_time
 from dpassay.audit.outputs.outputs import Outputs
 from dpassay.audit.testing.decision_rule import DecisionRule, resolution_of, rounded
 from dpassay.audit.testing.expected_power import Hypothesis
-from dpassay.audit.testing.experiment import Experiment, Round
+from dpassay.audit.testing.experiment import Experiment, RoundResult
 from dpassay.audit.testing.inference import log_limits
 from dpassay.audit.testing.training import GLANCE, TrainingResult, first_look, rows_at_a_time
 
@@ -31,12 +31,12 @@ def worth_trying(experiment: Experiment, runs: int) -> bool:
     return runs >= LONGEST and not known
 
 
-def is_by_likeness(current: Round) -> bool:
+def is_by_likeness(current: RoundResult) -> bool:
     """Whether its rule was not learned: no power was computed for it."""
     return current.rule.expected_power == 0.0
 
 
-def goes_on(current: Round, evidence: float) -> bool:
+def goes_on(current: RoundResult, evidence: float) -> bool:
     """Whether to double the length of such a round, because it already has much of the evidence needed."""
     return is_by_likeness(current) and current.length < LONGEST and evidence >= current.length / LONGEST
 

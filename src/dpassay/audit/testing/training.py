@@ -20,7 +20,7 @@ from dpassay.audit.outputs.outputs import Outputs, join, part, read
 from dpassay.audit.testing.decision_rule import DecisionRule, best_of_many, learn
 from dpassay.audit.testing.experiment import LEARN, MOST_ROWS, Experiment, factor_for
 from dpassay.errors import ONLY_NONE, InputError, MechanismError
-from dpassay.pipeline.mechanism import Failure, Mechanism, Redrawn, Repeated
+from dpassay.pipeline.mechanism import Failure, Mechanism, Redrawn, RepeatedRequest
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.values import dataclass
 
@@ -72,7 +72,7 @@ def draw_outputs(
     for x, rng, some in zip(inputs, rngs, parts, strict=True):
         for begun in range(start, each, step):
             some.append(make(mechanism, x, min(step, each - begun), rng))
-    failed = any(isinstance(part, Redrawn) and not isinstance(part, Repeated) for some in parts for part in some)
+    failed = any(isinstance(part, Redrawn) and not isinstance(part, RepeatedRequest) for some in parts for part in some)
     seen = []
     for some in parts:
         seen.append(join([read(part, unknown) for part in some]))

@@ -5,9 +5,9 @@ numbers in it, the neighbors and the claimed epsilon. The proof names a theorem 
 that is written here has to be trusted: a reader compares the statement with the claim, and Coq checks the rest.
 """
 
-from dpassay.evidence.coq.claim import Claim
+from dpassay.evidence.coq.claim import CertifiedClaim
 from dpassay.evidence.coq.statements import statement
 from dpassay.evidence.coq.terms import Unsupported
 from dpassay.evidence.coq.writing import coq_file, coq_modules
 
-__all__ = ["Claim", "Unsupported", "coq_file", "coq_modules", "statement"]
+__all__ = ["CertifiedClaim", "Unsupported", "coq_file", "coq_modules", "statement"]

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpassay.evidence.coq.terms import Stage, Term, Unsupported
+from dpassay.evidence.coq.terms import CoqNumber, CoqStage, Unsupported
 
 
 @dataclass(frozen=True)
-class Claim:
+class CertifiedClaim:
     """What a certificate claims, with exact numbers."""
 
     verdict: str
-    stages: tuple[Stage, ...]
+    stages: tuple[CoqStage, ...]
     dim: int
     neighbours: str
     epsilon: Fraction
@@ -24,12 +24,12 @@ class Claim:
 
     @property
     def eps(self) -> str:
-        return Term.of(self.epsilon).text
+        return CoqNumber.of(self.epsilon).text
 
     @property
     def allowed(self) -> str:
         """Delta."""
-        return Term.of(self.delta).text
+        return CoqNumber.of(self.delta).text
 
     @property
     def index(self) -> str:
@@ -59,12 +59,12 @@ def theorem(name: str, says: str, *proof: str) -> list[str]:
     return [f"Theorem {name} : {says}.", "Proof.", *(f"  {line}" for line in proof), "Qed."]
 
 
-def verdict_theorem(claim: Claim, says: str, *proof: str) -> list[str]:
+def verdict_theorem(claim: CertifiedClaim, says: str, *proof: str) -> list[str]:
     """The verdict: what is claimed, or that it is false."""
     return theorem("verdict", f"~ {says}" if claim.refuted else says, *proof)
 
 
-def finite_verdict(claim: Claim, shown: Proof, steps: int | None) -> list[str]:
+def finite_verdict(claim: CertifiedClaim, shown: Proof, steps: int | None) -> list[str]:
     """The verdict on a mechanism with finitely many outputs, or on several steps of it, each chosen adaptively."""
     lines = [*shown.lemmas, ""] if shown.lemmas else []
     if steps is None:
@@ -73,6 +73,6 @@ def finite_verdict(claim: Claim, shown: Proof, steps: int | None) -> list[str]:
     if claim.delta != 0:
         raise Unsupported("several steps can be written for Coq at delta 0 only")
     says = f"times_private {shown.near} {shown.mechanism} (Z.to_nat {steps}) {claim.eps} 0"
-    each = Term.of(claim.epsilon / steps).text
+    each = CoqNumber.of(claim.epsilon / steps).text
     by = f"apply: (times_{claim.verdict} (e := {each})); [count | number |]."
     return lines + verdict_theorem(claim, says, by, f"{shown.tactic}.")

@@ -1,17 +1,17 @@
 """The exponential mechanism and softmax: one choice, or a sequence of choices each of which may depend on the past."""
 
-from dpassay.evidence.coq.claim import Claim, Proof, finite_verdict, verdict_theorem
-from dpassay.evidence.coq.terms import Stage, Term, Unsupported
+from dpassay.evidence.coq.claim import CertifiedClaim, Proof, finite_verdict, verdict_theorem
+from dpassay.evidence.coq.terms import CoqNumber, CoqStage, Unsupported
 
 
-def scores(claim: Claim, stages: list[Stage], steps: int | None) -> list[str]:
+def scores(claim: CertifiedClaim, stages: list[CoqStage], steps: int | None) -> list[str]:
     """The verdict on a choice, or on a sequence of choices."""
     choice, before = stages[-1], stages[:-1]
     if claim.dim < 2:
         raise Unsupported("a choice of one output cannot be written for Coq")
     rate = choice.numbers[0]
     if choice.name == "softmax":
-        rate = Term.of(1 / rate.exact) if rate.exact else Term(f"(1 / {rate.text})", None, 1 / rate.about)
+        rate = CoqNumber.of(1 / rate.exact) if rate.exact else CoqNumber(f"(1 / {rate.text})", None, 1 / rate.about)
     if before and before[-1].name == "topk":
         return _top(claim, before, rate, steps)
     mechanism = f"(exponential some {rate.text})"
@@ -31,24 +31,24 @@ def scores(claim: Claim, stages: list[Stage], steps: int | None) -> list[str]:
     return finite_verdict(claim, Proof(near, mechanism, tactic, some), steps)
 
 
-def _cube(claim: Claim, clamp: Stage) -> tuple[str, str]:
+def _cube(claim: CertifiedClaim, clamp: CoqStage) -> tuple[str, str]:
     near = f"(cube_near {_interval(clamp)})"
     if claim.dim == 2:
         return near, f"apply: two_{claim.verdict}; [number | number | by rewrite card_ord | number]"
     return near, f"apply: cube_{claim.verdict}; number"
 
 
-def _interval(clamp: Stage) -> str:
+def _interval(clamp: CoqStage) -> str:
     """The lower limit of scores, and how far they can be above it."""
     low, high = clamp.numbers
     if low.about >= high.about:
         raise Unsupported("scores that are all equal cannot be written for Coq")
     if high.exact is None or low.exact is None:
         return f"{low.text} ({high.text} - {low.text})"
-    return f"{low.text} {Term.of(high.exact - low.exact).text}"
+    return f"{low.text} {CoqNumber.of(high.exact - low.exact).text}"
 
 
-def _query(claim: Claim, query: Stage) -> tuple[str, str]:
+def _query(claim: CertifiedClaim, query: CoqStage) -> tuple[str, str]:
     norm, distance = query.words[0], query.numbers[0].text
     if "monotone" in query.words:
         if norm != "linf":
@@ -61,7 +61,7 @@ def _query(claim: Claim, query: Stage) -> tuple[str, str]:
     return f"({near} {distance})", f"apply: {by}; side"
 
 
-def _top(claim: Claim, before: list[Stage], rate: Term, steps: int | None) -> list[str]:
+def _top(claim: CertifiedClaim, before: list[CoqStage], rate: CoqNumber, steps: int | None) -> list[str]:
     """Only the k best can be chosen: refuted, whatever the rule for ties."""
     top = before[-1].numbers[0].whole("the number of scores that are kept")
     if not claim.refuted or top >= claim.dim or len(before) != 2 or claim.neighbours != "any":
@@ -74,7 +74,7 @@ def _top(claim: Claim, before: list[Stage], rate: Term, steps: int | None) -> li
         says, proof = f"dp {claim.eps} 0 {near} {mechanism}", [f"move=> top rule; {one}."]
     else:
         says = f"times_private {near} {mechanism} (Z.to_nat {steps}) {claim.eps} 0"
-        each = Term.of(claim.epsilon / steps).text
+        each = CoqNumber.of(claim.epsilon / steps).text
         proof = [f"move=> top rule; apply: (times_refuted (e := {each})); [count | number | {one}]."]
     stated = verdict_theorem(claim, says, *proof)
     return [*lines, stated[0].replace("verdict : ~", f"verdict : {rule},\n  ~"), *stated[1:]]

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dpassay.evidence.coq.bits import binary, bloom, category, hashed, one_hot
-from dpassay.evidence.coq.claim import Claim, Proof, finite_verdict, theorem, verdict_theorem
+from dpassay.evidence.coq.claim import CertifiedClaim, Proof, finite_verdict, theorem, verdict_theorem
 from dpassay.evidence.coq.gaussian import gaussian
 from dpassay.evidence.coq.scores import scores
-from dpassay.evidence.coq.terms import Stage, Term, Unsupported
+from dpassay.evidence.coq.terms import CoqNumber, CoqStage, Unsupported
 
 
-def statement(claim: Claim) -> list[str]:
+def statement(claim: CertifiedClaim) -> list[str]:
     """The lines that state and prove the verdict."""
     if claim.verdict not in ("proven", "refuted"):
         raise Unsupported("an open verdict states nothing that Coq could check")
@@ -30,19 +30,19 @@ def statement(claim: Claim) -> list[str]:
     return _WRITERS[kind](claim, stages)
 
 
-def _undecided(claim: Claim, kind: tuple[str, ...]) -> Unsupported:
+def _undecided(claim: CertifiedClaim, kind: tuple[str, ...]) -> Unsupported:
     text = " | ".join(kind) or "nothing"
     return Unsupported(f"no theorem in proofs decides {text} at delta {float(claim.delta):g} yet")
 
 
-def _one_step(stages: list[Stage]) -> tuple[list[Stage], int | None]:
+def _one_step(stages: list[CoqStage]) -> tuple[list[CoqStage], int | None]:
     """What one step does, and how many steps there are if the pipeline says so."""
     if not stages or stages[-1].name != "times":
         return stages, None
     return stages[:-1], stages[-1].numbers[0].whole("the number of steps")
 
 
-def _without_coding(claim: Claim) -> list[Stage]:
+def _without_coding(claim: CertifiedClaim) -> list[CoqStage]:
     """The stages between the encoder, which may give any vector, and the decoder, which may preserve all it gets."""
     stages = list(claim.stages)
     last = stages.pop() if stages and stages[-1].name == "times" else None
@@ -61,7 +61,7 @@ def _without_coding(claim: Claim) -> list[Stage]:
 # ── Laplace noise on a region or after a query ──────────────────────────────────────────────────
 
 
-def _laplace(claim: Claim, stages: list[Stage]) -> list[str]:
+def _laplace(claim: CertifiedClaim, stages: list[CoqStage]) -> list[str]:
     rounded = stages[-1].name == "round"
     noise = -2 if rounded else -1
     scale = stages[noise].numbers[0].text
@@ -77,13 +77,13 @@ def _laplace(claim: Claim, stages: list[Stage]) -> list[str]:
         return verdict_theorem(claim, says, f"rewrite rounded_same; [{proof} | number].")
     lines = verdict_theorem(claim, f"laplace_private {index} {scale} {claim.eps} {near}", f"{proof}.")
     if claim.between is not None:
-        low, high = (Term.of(end).text for end in claim.between)
+        low, high = (CoqNumber.of(end).text for end in claim.between)
         says = f"true_epsilon {index} {scale} {near}\n  {low}\n  {high}"
         lines += ["", *theorem("epsilon", says, f"eexists; split; [by {exact} | split; number].")]
     return lines
 
 
-def _near(claim: Claim, stages: list[Stage]) -> tuple[str, str]:
+def _near(claim: CertifiedClaim, stages: list[CoqStage]) -> tuple[str, str]:
     """Which vectors are neighbors before the noise, and the proof of the exact epsilon."""
     first, dim = stages[0], claim.dim
     if first.name in ("query", "counts"):
@@ -106,7 +106,7 @@ def _near(claim: Claim, stages: list[Stage]) -> tuple[str, str]:
     raise Unsupported(f"neighbours {claim.neighbours} after {first.name} cannot be written for Coq yet")
 
 
-def _answers(claim: Claim, query: Stage) -> tuple[str, str]:
+def _answers(claim: CertifiedClaim, query: CoqStage) -> tuple[str, str]:
     """Answers to a query, or counts, whose distance counts as the largest whole number up to it."""
     if query.words[:1] != ("l1",):
         raise Unsupported(f"only {query.name}(l1, …) can be written for Coq")
@@ -122,18 +122,18 @@ def _answers(claim: Claim, query: Stage) -> tuple[str, str]:
     return f"(counts_near {distance.text})", f"apply: (@exact_for_counts _ _ _ {int(distance.exact)}); {sides}"
 
 
-def _ball(clip: Stage) -> tuple[str, str]:
+def _ball(clip: CoqStage) -> tuple[str, str]:
     norm, radius = clip.words[0], clip.numbers[0].text
     if norm == "linf":
         return f"(in_cube (- {radius}) {radius})", "exact_on_cube"
     return f"(in_{norm} {radius})", f"exact_on_{norm}"
 
 
-def _dropout(claim: Claim, stages: list[Stage]) -> list[str]:
+def _dropout(claim: CertifiedClaim, stages: list[CoqStage]) -> list[str]:
     mu, scale = stages[0].numbers[0], stages[-1].numbers[0].text
     if mu.exact is None or claim.neighbours != "word" or claim.dim < 2:
         raise Unsupported("dropout can be written for Coq for neighbors that differ in one word, with a rational rate")
-    kept = Term.of(1 - mu.exact).text
+    kept = CoqNumber.of(1 - mu.exact).text
     amplified = "rewrite amplified_all" if mu.exact == 0 else "rewrite /amplified"
     says = f"dropped_private (I := {claim.index}) {scale} {kept} {claim.eps} (@minmax ({claim.index}))"
     exact = "rewrite dropped_on_minmax; [| number | split; number | count]"
@@ -141,11 +141,11 @@ def _dropout(claim: Claim, stages: list[Stage]) -> list[str]:
     return verdict_theorem(claim, says, f"{exact}.", close)
 
 
-def _one_sided(claim: Claim, stages: list[Stage]) -> list[str]:
+def _one_sided(claim: CertifiedClaim, stages: list[CoqStage]) -> list[str]:
     if claim.dim != 1 or not claim.refuted:
         raise Unsupported("one-sided noise can be written for Coq for one number, and only as refuted")
     low, high = (n.text for n in stages[0].numbers)
-    scale, zero, lost = (*stages[1].numbers, *[Term.of(0)] * 2)[:3]
+    scale, zero, lost = (*stages[1].numbers, *[CoqNumber.of(0)] * 2)[:3]
     says = f"one_sided_private {scale.text} {zero.text} {lost.text} {claim.eps} {low} {high}"
     return verdict_theorem(claim, says, "apply: one_sided_no_dp; number.")
 
@@ -153,7 +153,7 @@ def _one_sided(claim: Claim, stages: list[Stage]) -> list[str]:
 # ── No noise, or none most of the time ──────────────────────────────────────────────────────────
 
 
-def _leak(claim: Claim, stages: list[Stage]) -> list[str]:
+def _leak(claim: CertifiedClaim, stages: list[CoqStage]) -> list[str]:
     chance = stages[1].numbers[0].text
     lines = [f"Lemma p01 : 0 <= {chance} <= 1. Proof. split; number. Qed.", ""]
     if stages[0].name == "rows":
@@ -176,7 +176,7 @@ def _leak(claim: Claim, stages: list[Stage]) -> list[str]:
     return lines + verdict_theorem(claim, says, proof)
 
 
-def _no_noise(claim: Claim, stages: list[Stage]) -> list[str]:
+def _no_noise(claim: CertifiedClaim, stages: list[CoqStage]) -> list[str]:
     if not claim.refuted:
         raise Unsupported("a mechanism without noise can be written for Coq only as refuted")
     if claim.neighbours not in ("any", "replace-record"):
@@ -197,7 +197,7 @@ def _no_noise(claim: Claim, stages: list[Stage]) -> list[str]:
 
 # ── Which kind is written how ───────────────────────────────────────────────────────────────────
 
-_Writer = Callable[[Claim, list[Stage]], list[str]]
+_Writer = Callable[[CertifiedClaim, list[CoqStage]], list[str]]
 _WRITERS: dict[tuple[str, ...], _Writer] = {
     ("rows", "clamp", "laplace"): _laplace,
     ("dropout", "minmax", "laplace"): _dropout,
@@ -216,7 +216,7 @@ for _region in ("query", "counts", "clip", "clamp", "minmax"):
         _WRITERS[(_region, *_copies, "laplace")] = _laplace
         _WRITERS[(_region, *_copies, "laplace", "round")] = _laplace
 # Mechanisms with finitely many outputs, which may be followed by times(n).
-_FINITE: dict[tuple[str, ...], Callable[[Claim, list[Stage]], Proof]] = {
+_FINITE: dict[tuple[str, ...], Callable[[CertifiedClaim, list[CoqStage]], Proof]] = {
     ("category", "flip"): category,
     ("onehot", "flip"): one_hot,
     ("onehot", "bits"): one_hot,

@@ -23,7 +23,7 @@ class Unsupported(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class CoqNumber:
     """A real number: as Coq writes it, exactly if it is rational, and as a float of the precision in use."""
 
     text: str
@@ -31,10 +31,10 @@ class Term:
     about: Any = field(compare=False)
 
     @classmethod
-    def of(cls, value: Fraction | int) -> "Term":
+    def of(cls, value: Fraction | int) -> "CoqNumber":
         """A rational number.
 
-        >>> Term.of(Fraction(-1, 20)).text
+        >>> CoqNumber.of(Fraction(-1, 20)).text
         '(- 1 / 20)'
         """
         value = Fraction(value)
@@ -46,7 +46,7 @@ class Term:
         return cls(text if text.isdigit() and not sign else f"({sign}{text})", value, about)
 
     @classmethod
-    def near(cls, value: Any, slack: Any) -> "Term":
+    def near(cls, value: Any, slack: Any) -> "CoqNumber":
         """A decimal near a number, exact to a thousandth of the slack."""
         digits = max(3, 3 - int(mp.floor(mp.log10(slack))))
         return cls.of(Fraction(int(mp.nint(value * mp.mpf(10) ** digits)), 10**digits))
@@ -59,15 +59,15 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class CoqStage:
     """A stage of a pipeline's text: its name, words such as l2, and numbers."""
 
     name: str
     words: tuple[str, ...]
-    numbers: tuple[Term, ...]
+    numbers: tuple[CoqNumber, ...]
 
 
-def read_stages(text: str, values: Mapping[str, Fraction]) -> list[Stage]:
+def read_stages(text: str, values: Mapping[str, Fraction]) -> list[CoqStage]:
     """The stages of a text.
 
     >>> stages = read_stages("clip(l2, C) | laplace(2*C/eps)", {"C": Fraction(3), "eps": Fraction(1, 2)})
@@ -82,34 +82,34 @@ def read_stages(text: str, values: Mapping[str, Fraction]) -> list[Stage]:
     while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.BitOr):
         nodes.append(tree.right)
         tree = tree.left
-    reader = _Reader(source, values)
+    reader = _TermReader(source, values)
     return [reader.stage(node) for node in [tree, *reversed(nodes)]]
 
 
-class _Reader:
+class _TermReader:
     def __init__(self, source: str, values: Mapping[str, Fraction]) -> None:
         self.source, self.values = source, values
 
-    def stage(self, node: ast.expr) -> Stage:
+    def stage(self, node: ast.expr) -> CoqStage:
         if isinstance(node, ast.Name):
-            return Stage(node.id[1:], (), ())
+            return CoqStage(node.id[1:], (), ())
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.keywords:
             raise Unsupported(f"cannot be read for Coq: {ast.unparse(node)}")
         words = [a.id[1:] for a in node.args if isinstance(a, ast.Name) and a.id[1:] not in self.values]
         words = [word for word in words if word != "pi"]
         numbers = [a for a in node.args if not (isinstance(a, ast.Name) and a.id[1:] in words)]
-        return Stage(node.func.id[1:], tuple(words), tuple(self.term(a) for a in numbers))
+        return CoqStage(node.func.id[1:], tuple(words), tuple(self.term(a) for a in numbers))
 
-    def term(self, node: ast.expr) -> Term:
+    def term(self, node: ast.expr) -> CoqNumber:
         match node:
             case ast.Constant():
-                return Term.of(Fraction(ast.get_source_segment(self.source, node) or "0"))
+                return CoqNumber.of(Fraction(ast.get_source_segment(self.source, node) or "0"))
             case ast.Name(id="_pi"):
-                return Term("PI", None, +mp.pi)
+                return CoqNumber("PI", None, +mp.pi)
             case ast.Name(id=name) if name[1:] in self.values:
-                return Term.of(self.values[name[1:]])
+                return CoqNumber.of(self.values[name[1:]])
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return _combined(ast.Sub(), Term.of(0), self.term(operand))
+                return _combined(ast.Sub(), CoqNumber.of(0), self.term(operand))
             case ast.UnaryOp(op=ast.UAdd(), operand=operand):
                 return self.term(operand)
             case ast.BinOp(left=left, op=op, right=right):
@@ -119,7 +119,7 @@ class _Reader:
         raise Unsupported(f"cannot be written in Coq: {ast.unparse(node).replace('_', '')}")
 
 
-def _combined(op: ast.operator, a: Term, b: Term) -> Term:
+def _combined(op: ast.operator, a: CoqNumber, b: CoqNumber) -> CoqNumber:
     if isinstance(op, ast.Div) and b.about == 0:
         raise Unsupported(f"a division by zero: {a.text} / {b.text}")
     if isinstance(op, ast.Pow):
@@ -130,30 +130,30 @@ def _combined(op: ast.operator, a: Term, b: Term) -> Term:
     x, y = (a.about, b.about) if a.exact is None or b.exact is None else (a.exact, b.exact)
     value = {"+": lambda: x + y, "-": lambda: x - y, "*": lambda: x * y, "/": lambda: x / y}[sign]()
     if isinstance(value, Fraction):
-        return Term.of(value)
-    return Term(f"({a.text} {sign} {b.text})", None, value)
+        return CoqNumber.of(value)
+    return CoqNumber(f"({a.text} {sign} {b.text})", None, value)
 
 
-def _power(a: Term, b: Term) -> Term:
+def _power(a: CoqNumber, b: CoqNumber) -> CoqNumber:
     if b.exact is None or b.exact.denominator != 1 or abs(b.exact) > _LARGEST_EXPONENT:
         raise Unsupported(f"an exponent must be a whole number for Coq, got {b.text}")
     size = abs(int(b.exact))
     if a.exact is not None:
-        return Term.of(a.exact ** int(b.exact))
+        return CoqNumber.of(a.exact ** int(b.exact))
     power = f"{a.text} ^ {size}"
-    return Term(f"({power})" if b.exact >= 0 else f"(/ {power})", None, a.about ** int(b.exact))
+    return CoqNumber(f"({power})" if b.exact >= 0 else f"(/ {power})", None, a.about ** int(b.exact))
 
 
-def _applied(function: str, a: Term) -> Term:
+def _applied(function: str, a: CoqNumber) -> CoqNumber:
     if function == "sqrt" and a.exact is not None and a.exact >= 0:
         root = Fraction(math.isqrt(a.exact.numerator), math.isqrt(a.exact.denominator))
         if root * root == a.exact:
-            return Term.of(root)
+            return CoqNumber.of(root)
     known = {"exp": mp.exp, "ln": mp.log, "sqrt": mp.sqrt}
     if function not in known:
         raise Unsupported(f"the function {function} is not known in Coq")
     if {"exp": a.about > _LARGEST_EXP, "ln": a.about <= 0, "sqrt": a.about < 0}[function]:
         raise Unsupported(f"{function}({a.text}) is not a number, or is too large")
     if function == "exp" and a.exact is not None and a.exact < 0:  # so that Coq sees that e^-x e^x is 1
-        return Term(f"(/ (exp {Term.of(-a.exact).text}))", None, mp.exp(a.about))
-    return Term(f"({function} {a.text})", None, known[function](a.about))
+        return CoqNumber(f"(/ (exp {CoqNumber.of(-a.exact).text}))", None, mp.exp(a.about))
+    return CoqNumber(f"({function} {a.text})", None, known[function](a.about))

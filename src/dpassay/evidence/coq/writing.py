@@ -10,7 +10,7 @@ from typing import Any
 
 from mpmath import mp
 
-from dpassay.evidence.coq.claim import Claim
+from dpassay.evidence.coq.claim import CertifiedClaim
 from dpassay.evidence.coq.statements import statement
 from dpassay.evidence.coq.terms import DIGITS, Unsupported, read_stages
 
@@ -71,7 +71,7 @@ def _heading(data: dict[str, Any]) -> str:
     return f"(** ** {wrapped}\n\n    {_comment(step['pipeline'])}\n    {_comment(_numbers(step))} *)"
 
 
-def _claim(data: dict[str, Any]) -> Claim:
+def _claim(data: dict[str, Any]) -> CertifiedClaim:
     step = data["steps"][0]
     if step.get("guarantee") is not None:
         raise Unsupported("only epsilon and delta can be written for Coq, not another guarantee")
@@ -82,7 +82,7 @@ def _claim(data: dict[str, Any]) -> Claim:
         values["eps"] = epsilon[1]
     if delta[0] == delta[1]:
         values["delta"] = delta[1]
-    return Claim(
+    return CertifiedClaim(
         verdict=data["verdict"],
         stages=tuple(read_stages(step["pipeline"], values)),
         dim=int(step["dim"]),

@@ -28,8 +28,8 @@ from dpassay.evidence.verifier.regions.regions import (
     NOISES,
     NORMS,
     WHOLE,
+    ParsedStage,
     Reach,
-    Stage,
     diameter,
     may_drop_values,
     squash,
@@ -38,21 +38,21 @@ from dpassay.evidence.verifier.regions.regions import (
 _LOSSLESS = ("encode", "decode", "repeat", "times")  # functions that in the worst case lose nothing
 # Noises whose law for a value is approached by those for values that come near it.
 _CONTINUOUS = ("", *(name for name in ADDITIVE if name not in WHOLE), "exponential", "noisymax", "bounded_laplace")
-NO_NOISE = Stage("", {}, {}, {})
+NO_NOISE = ParsedStage("", {}, {}, {})
 
 
 @dataclass(frozen=True)
 class NoisePlace:
     """A noise in its pipeline: all stages, which values neighbors can have at each, and the noise's position."""
 
-    stages: Sequence[Stage]
+    stages: Sequence[ParsedStage]
     reaches: Sequence[Reach]  # of one record, if records are summed
     position: int
     moved: Reach | None = None  # the sum of added or removed records at the noise
     count: int = 1  # how many such records
 
     @property
-    def noise(self) -> Stage:
+    def noise(self) -> ParsedStage:
         """The noise; a stage without a name if there is none."""
         return self.stages[self.position] if self.position < len(self.stages) else NO_NOISE
 
@@ -61,9 +61,9 @@ class NoisePlace:
         return self.moved or self.reaches[self.position]
 
     @property
-    def added(self) -> list[Stage]:
+    def added(self) -> list[ParsedStage]:
         """The noises added right after one another here, this one first."""
-        found: list[Stage] = []
+        found: list[ParsedStage] = []
         for stage in self.stages[self.position :]:
             if stage.name not in ADDITIVE:
                 break
@@ -71,7 +71,7 @@ class NoisePlace:
         return found or [self.noise]
 
     @property
-    def behind(self) -> Sequence[Stage]:
+    def behind(self) -> Sequence[ParsedStage]:
         """The stages after the noise, and after noises added right after it."""
         return self.stages[self.position + len(self.added) :]
 
@@ -135,7 +135,7 @@ class NoisePlace:
         return anywhere and self.tells(step)
 
 
-def _told(stages: Sequence[Stage], low: Number, high: Number) -> bool:
+def _told(stages: Sequence[ParsedStage], low: Number, high: Number) -> bool:
     """Whether "above" or "not below" a threshold is visible after some stages, for each from low to high.
 
     They are followed stage by stage. At its lower limit a clamp shows only the first, at its upper one the second;
@@ -164,7 +164,7 @@ def _told(stages: Sequence[Stage], low: Number, high: Number) -> bool:
     return True
 
 
-def told_far(stages: Sequence[Stage]) -> bool:
+def told_far(stages: Sequence[ParsedStage]) -> bool:
     """Whether values far out, or integers, remain distinct; squashed values do not, once rounded."""
     names = [stage.name for stage in stages]
     if "squash" in names and "round" in names[names.index("squash") :]:
@@ -172,7 +172,7 @@ def told_far(stages: Sequence[Stage]) -> bool:
     return _undone([stage for stage in stages if stage.name != "round"])
 
 
-def _undone(stages: Sequence[Stage]) -> bool:
+def _undone(stages: Sequence[ParsedStage]) -> bool:
     """Whether nothing is lost after some stages: a clamp loses nothing of what was squashed between its limits."""
     low, high = -INF, INF
     for stage in stages:
@@ -186,7 +186,7 @@ def _undone(stages: Sequence[Stage]) -> bool:
     return True
 
 
-def all_between(stages: Sequence[Stage], pair: Pair) -> bool:
+def all_between(stages: Sequence[ParsedStage], pair: Pair) -> bool:
     """Whether all values between the two values of each coordinate remain distinct after some stages."""
     ends = [(smallest([block.x, block.y]), largest([block.x, block.y])) for block in pair if not same(block)]
     return all(_told(stages, low, high) for low, high in ends)
@@ -220,7 +220,7 @@ def lower(place: NoisePlace, step: Step) -> Loss:
     raise CertificateError(f"no theorem {theorem!r} says what a pair shows after {noise.name} here")
 
 
-def _whole_loss(noise: Stage, place: NoisePlace, step: Step, pair: Pair) -> Loss:
+def _whole_loss(noise: ParsedStage, place: NoisePlace, step: Step, pair: Pair) -> Loss:
     """Nothing is lost; or, for Laplace noise, nothing between the two values, which is all that matters."""
     between = noise.name == "laplace" and place.placed(step) and all_between(place.behind, pair)
     if not place.keeps_all and not between:
@@ -230,7 +230,7 @@ def _whole_loss(noise: Stage, place: NoisePlace, step: Step, pair: Pair) -> Loss
     return pair_loss(noise, pair, step.grid)
 
 
-def _thresholds(noise: Stage, place: NoisePlace, step: Step, pair: Pair) -> Loss:
+def _thresholds(noise: ParsedStage, place: NoisePlace, step: Step, pair: Pair) -> Loss:
     """On which side of a threshold each coordinate lies; far out all of ε at δ = 0 is step."""
     told = len(step.thresholds) == len(pair) and place.placed(step) and place.tells(step)
     if not told and not place.tells_far(step):
@@ -243,7 +243,7 @@ def _thresholds(noise: Stage, place: NoisePlace, step: Step, pair: Pair) -> Loss
     return loss_at_zero(pair_loss(noise, pair, None).pure, sides) if place.tells_far(step) else sides
 
 
-def radial_loss(noise: Stage, place: NoisePlace, pair: Pair) -> Loss:
+def radial_loss(noise: ParsedStage, place: NoisePlace, pair: Pair) -> Loss:
     """Far out along the pair the loss is the distance over the scale, if cells of bounded size are visible there."""
     if not told_far(place.behind):
         raise CertificateError("outputs far in the tails cannot be distinguished")

@@ -13,7 +13,7 @@ from dpassay.evidence.verifier.lowers import NoisePlace, all_between, told_far
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions.pairs import Pair, carried
 from dpassay.evidence.verifier.regions.regions import INFINITE, WHOLE, diameter, is_whole
-from dpassay.evidence.verifier.sampling.steps import Steps
+from dpassay.evidence.verifier.sampling.steps import SampledSteps
 
 _EVEN = ("", "laplace", "gaussian", "staircase", "discrete_laplace", "discrete_gaussian", "truncated_laplace")
 _ANY_ORDER = (*_EVEN, "radial", "mahalanobis")
@@ -24,7 +24,7 @@ class Use:
     """A theorem in its place: the noise, how records are drawn, whether they are summed, and the step."""
 
     place: NoisePlace
-    steps: Steps
+    steps: SampledSteps
     summed: bool
     step: Step
 

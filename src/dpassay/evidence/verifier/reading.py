@@ -17,7 +17,7 @@ from dpassay.errors import CertificateError, InputError
 from dpassay.evidence.verifier.arithmetic.lattice import Grid
 from dpassay.evidence.verifier.arithmetic.numbers import INF, ZERO, Number, exactly, is_decimal, is_narrow, iv, show
 from dpassay.evidence.verifier.arithmetic.work import KEPT_NUMBER, spend
-from dpassay.evidence.verifier.regions.pairs import Block, Pair
+from dpassay.evidence.verifier.regions.pairs import Pair, PairBlock
 from dpassay.evidence.verifier.regions.regions import LARGEST
 from dpassay.evidence.verifier.text import TAKEN
 
@@ -241,7 +241,7 @@ _ANY, _INDEX, _VERDICT = _text(), _whole(0, MOST_STAGES), _text("proven", "refut
 _EPSILON, _DELTA, _COORDINATE = _number(0, 1e300), _number(0, 1), _number(-1e300, 1e300)
 _GRID = _made(Grid, {"step": _number(0, 1e6, above=0), "tilt": _number(0, 1e6)})
 _PLACE = {"count": _whole(1, 61 * LARGEST), "positions": _text("all", "even", "odd")}
-_BLOCKS = _list(_made(Block, {"x": _COORDINATE, "y": _COORDINATE, **_PLACE}), MOST_BLOCKS)
+_BLOCKS = _list(_made(PairBlock, {"x": _COORDINATE, "y": _COORDINATE, **_PLACE}), MOST_BLOCKS)
 _THRESHOLDS = _list(_number(-math.inf, infinite=True), MOST_BLOCKS)
 _CLAIM = {"name": _ANY, "source": _ANY, "pipeline": _ANY, "parameters": _parameters, "dim": _whole(1, LARGEST)}
 _UPPER = {"epsilon": _EPSILON, "delta": _DELTA, "theorem": _ANY, "noise": _INDEX}

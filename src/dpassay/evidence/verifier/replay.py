@@ -21,13 +21,13 @@ from dpassay.evidence.verifier.regions.regions import (
     DIRECTIONS,
     INFINITE,
     NOISES,
+    ParsedStage,
     Reach,
-    Stage,
     diameter,
 )
 from dpassay.evidence.verifier.regions.rules import after, incoming
 from dpassay.evidence.verifier.sampling.lowers import sampled_lower
-from dpassay.evidence.verifier.sampling.steps import Amplified, Steps
+from dpassay.evidence.verifier.sampling.steps import Amplified, SampledSteps
 from dpassay.evidence.verifier.text import Call, check_place, read_text, stage_of
 from dpassay.evidence.verifier.witness import check_event
 
@@ -81,7 +81,7 @@ class Model:
         calls = read_text(claim.pipeline, {**own, **claim.parameters}) if text is None else read_text(text, own)
         if len(calls) > MOST_STAGES:
             raise CertificateError(f"the pipeline's text has {len(calls)} stages, at most {MOST_STAGES} are allowed")
-        self.stages: list[Stage] = []
+        self.stages: list[ParsedStage] = []
         self.reaches = [incoming([call.name for call in calls], claim.dim)]
         for call in calls:
             stage = self._for_group(stage_of(call, self.reaches[-1].shape), calls)
@@ -94,7 +94,7 @@ class Model:
         if claim.neighbours == "element" and self.stages[0].name != "rows":
             raise CertificateError("neighbors that differ in one element need a pipeline that begins with rows")
         self.mu = _dropped(self.stages, self.relation, self.count)
-        self.steps = Steps.of(self.stages, self.relation)
+        self.steps = SampledSteps.of(self.stages, self.relation)
 
     @property
     def said(self) -> str:
@@ -104,7 +104,7 @@ class Model:
             what = f"{claim.guarantee} is claimed"
         return f"{what} for {claim.pipeline} in dimension {claim.dim}, neighbors {claim.neighbours}"
 
-    def _for_group(self, stage: Stage, calls: Sequence[Call]) -> Stage:
+    def _for_group(self, stage: ParsedStage, calls: Sequence[Call]) -> ParsedStage:
         """A query whose answers several records move: docs/proofs/group.md. For added noise they may rise and fall."""
         if stage.name != "query" or self.count == 1:
             return stage
@@ -289,7 +289,7 @@ def _at_most(step: Step, stated: Guarantee, found: Number) -> str:
     return f"by {step.theorem}, {stated} holds"
 
 
-def _dropped(stages: list[Stage], neighbours: str, count: int) -> Number:
+def _dropped(stages: list[ParsedStage], neighbours: str, count: int) -> Number:
     """The probability that all differing words are dropped; it does not help if neighbors are any two texts."""
     kept = ONE
     for stage in stages:
@@ -298,7 +298,7 @@ def _dropped(stages: list[Stage], neighbours: str, count: int) -> Number:
     return ZERO if kept.a == 1 else (1 - kept) ** count
 
 
-def _check_neighbours(stages: list[Stage], reaches: list[Reach], neighbours: str, count: int) -> None:
+def _check_neighbours(stages: list[ParsedStage], reaches: list[Reach], neighbours: str, count: int) -> None:
     """Refuse a relation that has no defined meaning for the stages.
 
     Records are summed before the first noise; noise that is not added to the sum would be another mechanism.
@@ -320,7 +320,7 @@ def _check_neighbours(stages: list[Stage], reaches: list[Reach], neighbours: str
         raise CertificateError("category names cannot be summed")
 
 
-def _first_noise(stages: list[Stage]) -> int:
+def _first_noise(stages: list[ParsedStage]) -> int:
     return next((i for i, stage in enumerate(stages) if stage.name in NOISES), len(stages))
 
 

@@ -30,7 +30,7 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
     smallest,
     under_name,
 )
-from dpassay.evidence.verifier.regions.regions import DIRECTIONS, LARGEST, SINGLE, Shape, Stage
+from dpassay.evidence.verifier.regions.regions import DIRECTIONS, LARGEST, SINGLE, ParsedStage, RegionShape
 
 _CHARACTERS = re.compile(r"[A-Za-z0-9_.,()=+*/^|\s-]*", re.ASCII)
 _NAME = re.compile(r"(?<![A-Za-z0-9_.])(?=[A-Za-z_])")  # where a name begins; the e of 1e5 is not one
@@ -113,7 +113,7 @@ def read_text(text: str, values: Mapping[str, Number]) -> list[Call]:
         while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.BitOr):
             stages.append(tree.right)
             tree = tree.left
-        reader = _Reader(source, {"pi": +iv.pi, **values})
+        reader = _PipelineReader(source, {"pi": +iv.pi, **values})
         return [reader.stage(node) for node in [tree, *reversed(stages)]]
     except SyntaxError as error:
         deep = " because it is nested too deeply" if "nested" in str(error) else ""
@@ -123,7 +123,7 @@ def read_text(text: str, values: Mapping[str, Number]) -> list[Call]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _PipelineReader:
     source: str
     values: Mapping[str, Number]
 
@@ -202,7 +202,7 @@ def _raised(base: Number, exponent: Number) -> Number:
     return iv.exp(exponent * iv.log(base))
 
 
-def stage_of(call: Call, before: Shape) -> Stage:
+def stage_of(call: Call, before: RegionShape) -> ParsedStage:
     """A stage as written in the text, for values of a region; invalid arguments are refused."""
     name, given = call.name, {**_DEFAULTS.get(call.name, {}), **call.arguments}
     words: dict[str, str] = {}
@@ -230,19 +230,19 @@ def stage_of(call: Call, before: Shape) -> Stage:
         else:  # an enclosure of 0 or 1 may exceed them by rounding; a probability does not
             inside = largest([ZERO, smallest([ONE, value])]) if kind == "probability" else value
             numbers[key] = inside
-    return _for_region(Stage(name, words, wholes, numbers), before)
+    return _for_region(ParsedStage(name, words, wholes, numbers), before)
 
 
-def _for_region(stage: Stage, before: Shape) -> Stage:
+def _for_region(stage: ParsedStage, before: RegionShape) -> ParsedStage:
     """The same stage in terms of the others: leak and lost noise are mixtures, flipped bits are bits."""
     name, numbers = stage.name, stage.numbers
     if name in ("exponential", "softmax"):
         rate = numbers["rate"] if name == "exponential" else 1 / numbers["temperature"]
-        return Stage("top-k" if before.kept else "exponential", {}, {"k": before.kept}, {"rate": rate})
+        return ParsedStage("top-k" if before.kept else "exponential", {}, {"k": before.kept}, {"rate": rate})
     if name == "noisymax" and before.kept:
         raise CertificateError("topk must come right before exponential or softmax")
     if name == "noisymax" and stage.words["noise"] == "gumbel":
-        return Stage("exponential", {}, {"k": 0}, {"rate": 1 / numbers["scale"]})
+        return ParsedStage("exponential", {}, {"k": 0}, {"rate": 1 / numbers["scale"]})
     if name == "dropout" and not numbers["mu"].b < 1:
         raise CertificateError("the pipeline's text: dropout: mu must be below 1")
     if name in ("clamp", "bounded_laplace") and not numbers["low"].b < numbers["high"].a:
@@ -253,28 +253,28 @@ def _for_region(stage: Stage, before: Shape) -> Stage:
         if not numbers["least"].a <= numbers["largest"].b:
             raise CertificateError("the pipeline's text: mahalanobis: the least eigenvalue is not the least")
         single = {"scale": numbers["scale"] * iv.sqrt(numbers["least"])}
-        return stage if before.dim > 1 else Stage("laplace", {}, {}, single)
+        return stage if before.dim > 1 else ParsedStage("laplace", {}, {}, single)
     if name == "radial" and (stage.words["norm"] == "l1" or before.dim == 1):
-        return Stage("laplace", {}, {}, numbers)
+        return ParsedStage("laplace", {}, {}, numbers)
     if name == "counts":
-        return Stage("query", {**stage.words, "moves": "any", "values": "whole"}, {}, numbers)
+        return ParsedStage("query", {**stage.words, "moves": "any", "values": "whole"}, {}, numbers)
     if name == "leak":
-        return Stage("mixture", {}, {}, {"atom": numbers["chance"], "lost": 1 - numbers["chance"]})
+        return ParsedStage("mixture", {}, {}, {"atom": numbers["chance"], "lost": 1 - numbers["chance"]})
     if name == "onesided" and (numbers["zero"].b > 0 or numbers["lost"].b > 0):
         rest = 1 - numbers["zero"] - numbers["lost"]
         if rest.b < 0:
             raise _refused("says that onesided's zero and lost add up to more than 1")
         noise = {"weight": largest([ZERO, rest]), "scale": numbers["scale"]}
-        return Stage("mixture", {}, {}, {"atom": numbers["zero"], "lost": numbers["lost"], **noise})
+        return ParsedStage("mixture", {}, {}, {"atom": numbers["zero"], "lost": numbers["lost"], **noise})
     if name == "flip" and before.kind == "categories":
-        return Stage("flip", {}, {"k": before.count}, numbers)
+        return ParsedStage("flip", {}, {"k": before.count}, numbers)
     if name == "flip":
         keep = numbers["keep"]
-        return Stage("bits", {}, {}, {"even": keep, "odd": keep, "zero": 1 - keep})
+        return ParsedStage("bits", {}, {}, {"even": keep, "odd": keep, "zero": 1 - keep})
     return stage
 
 
-def check_place(stages: list[Stage], stage: Stage, before: Shape) -> None:
+def check_place(stages: list[ParsedStage], stage: ParsedStage, before: RegionShape) -> None:
     """Refuse a stage that makes no sense after these stages, on values of this region."""
     name, kind = stage.name, before.kind
     if name in ("query", "rows", "poisson", "subsample", "shuffle") and stages:

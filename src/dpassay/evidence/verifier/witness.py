@@ -12,7 +12,7 @@ from dpassay.evidence.verifier.noises.losses import chance_above
 from dpassay.evidence.verifier.noises.noisy_max import first_chances
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions.pairs import Pair, by_parity, differing, distance
-from dpassay.evidence.verifier.regions.regions import WHOLE, Stage
+from dpassay.evidence.verifier.regions.regions import WHOLE, ParsedStage
 
 Logs = tuple[Number, Number]
 
@@ -38,7 +38,7 @@ def check_event(witness: Step, claim: Step, place: NoisePlace, pair: Pair, mu: N
     return f"{witness.event}: ln P = {show(logs[0])} and ln Q = {show(logs[1])}"
 
 
-def _event(event: str, noise: Stage, pair: Pair, claim: Step, mu: Number) -> Logs:
+def _event(event: str, noise: ParsedStage, pair: Pair, claim: Step, mu: Number) -> Logs:
     """The logarithms of the event's probabilities under the first and the second value."""
     numbers, gaps = noise.numbers, differing(pair)
     if (noise.name, event) == ("", "the output that the first value gives") and distance(pair, float("inf")).a > 0:
@@ -92,7 +92,7 @@ def _event(event: str, noise: Stage, pair: Pair, claim: Step, mu: Number) -> Log
     raise CertificateError(f"the event {event[:80]!r} is not known for {noise.name or 'no'} noise")
 
 
-def _most_telling(noise: Stage, pair: Pair) -> Logs:
+def _most_telling(noise: ParsedStage, pair: Pair) -> Logs:
     """For each bit the value with the larger ratio."""
     total = [ZERO, ZERO]
     for p, q, count in noised_bits(noise, tuple(b for b in by_parity(pair) if not b.x.a == b.y.a)):

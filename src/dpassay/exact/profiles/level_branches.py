@@ -62,7 +62,7 @@ class _Branch:
 @lru_cache(maxsize=128)
 def _tops(levels: Levels, reach: int, i: int) -> Array:
     """ln of the largest e^(−y/2) δ(y) e^(−λ·cost) of all vectors of levels, from above, at y = i steps, for each λ."""
-    search, firsts = _Search(levels, reach), len(levels.firsts)
+    search, firsts = _BranchSearch(levels, reach), len(levels.firsts)
     branches = list(search.start(i))
     moments, history = levels.log_moments, []
     tops, ended = (np.full((firsts, len(levels.multipliers)), -math.inf) for _ in range(2))
@@ -88,7 +88,7 @@ def _tops(levels: Levels, reach: int, i: int) -> Array:
 
 
 @dataclass(frozen=True)
-class _Search:
+class _BranchSearch:
     levels: Levels
     reach: int
 

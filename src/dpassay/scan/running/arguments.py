@@ -26,7 +26,7 @@ TEXTS = ("word", "text", "token", "sentence", "document")
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class InputKind:
     """A kind of input: how the program converts it from JSON, and two neighbors; `whole` if they are one value."""
 
     name: str
@@ -39,19 +39,19 @@ class Form:
 # The two inputs of a form differ in one entry, by at most 2: neighbors for a sensitivity of 2 and bounds from 0 to 2.
 # For a sensitivity of 1, which code without a parameter for it assumes, they are two steps apart: 2ε covers them.
 FORMS = {
-    "number": Form("number", "float(x)", 0.0, 2.0, True),
-    "array": Form("array", "np.array(x, dtype=float)", [0.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]),
-    "integers": Form("integers", "np.array(x, dtype=int)", [0, 1, 1, 0], [1, 1, 1, 0]),
-    "list": Form("list", "list(x)", [0.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]),
-    "series": Form("series", "__import__('pandas').Series(x)", [0.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]),
-    "tensor": Form("tensor", "__import__('torch').tensor(x)", [0.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]),
-    "bit": Form("bit", "int(x)", 0, 1, True),
-    "text": Form("text", "str(x)", "paris", "london", True),
+    "number": InputKind("number", "float(x)", 0.0, 2.0, True),
+    "array": InputKind("array", "np.array(x, dtype=float)", [0.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]),
+    "integers": InputKind("integers", "np.array(x, dtype=int)", [0, 1, 1, 0], [1, 1, 1, 0]),
+    "list": InputKind("list", "list(x)", [0.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]),
+    "series": InputKind("series", "__import__('pandas').Series(x)", [0.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]),
+    "tensor": InputKind("tensor", "__import__('torch').tensor(x)", [0.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]),
+    "bit": InputKind("bit", "int(x)", 0, 1, True),
+    "text": InputKind("text", "str(x)", "paris", "london", True),
 }
 
 
 # Two vectors of l2 norm 2 that are far apart in l1: what shows Laplace noise for an l2 ball.
-DIAGONAL = Form("array", "np.array(x, dtype=float)", [0.5] * 16, [-0.5] * 16)
+DIAGONAL = InputKind("array", "np.array(x, dtype=float)", [0.5] * 16, [-0.5] * 16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class ArgumentCall:
     imports: str
     setup: str
     call: str
-    forms: tuple[Form, ...]
+    forms: tuple[InputKind, ...]
     delta: float
     exact: bool  # whether the pair is certainly covered by the claim at ε; otherwise at 2ε, as for a replaced record
 
@@ -151,7 +151,7 @@ def _bound(name: str) -> str:
     return next((value for word, value in BOUNDS.items() if word in name.lower()), "2.0")
 
 
-def _forms(datum: ast.arg) -> tuple[Form, ...]:
+def _forms(datum: ast.arg) -> tuple[InputKind, ...]:
     """The forms to try, the likeliest first."""
     annotation = ast.unparse(datum.annotation).lower() if datum.annotation is not None else ""
     name = datum.arg.lower()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dpassay.core.files import write_whole
 from dpassay.packages.environment import HEAD, TAIL
-from dpassay.scan.running.arguments import ArgumentCall, Form
+from dpassay.scan.running.arguments import ArgumentCall, InputKind
 
 MEMORY = 4 * 2**30  # bytes that a mechanism may use
 SECONDS = 120  # of CPU time for one program
@@ -32,7 +32,7 @@ if __name__ == "__main__":
 """
 
 
-def subject(call: ArgumentCall, form: Form, root: Path | None, fresh: bool = False) -> str:
+def subject(call: ArgumentCall, form: InputKind, root: Path | None, fresh: bool = False) -> str:
     """The lines that define `mechanism(x)`; with `fresh`, each call has an object of its own."""
     where = f"sys.path.insert(0, {str(root)!r})\n" if root is not None else ""
     setup = f"{call.setup}\n" if call.setup and not fresh else ""
@@ -55,7 +55,7 @@ def mechanism(x):
 '''
 
 
-def works(text: str, form: Form, python: Sequence[str], folder: Path, name: str) -> str:
+def works(text: str, form: InputKind, python: Sequence[str], folder: Path, name: str) -> str:
     """Run a subject once in a process of its own; empty if it works, otherwise why not."""
     path = folder / f"{name}-probe.py"
     write_whole(path, f"{LIMITS}{text}{PROBING}")

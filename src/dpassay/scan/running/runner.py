@@ -18,7 +18,7 @@ from dpassay.core.files import write_whole
 from dpassay.errors import DpassayError
 from dpassay.scan.findings import FoundMechanism, Scan, in_order
 from dpassay.scan.reading.index import FunctionSource, Index
-from dpassay.scan.running.arguments import DIAGONAL, EPSILON, TWO_STEPS, ArgumentCall, Form, call_of
+from dpassay.scan.running.arguments import DIAGONAL, EPSILON, TWO_STEPS, ArgumentCall, InputKind, call_of
 from dpassay.scan.running.programs import subject, works, write_program
 
 ALPHA = 0.001  # for all mechanisms of one scan together
@@ -112,7 +112,7 @@ def _not_run(reason: str) -> dict[str, Any]:
 
 
 def _audited(
-    call: ArgumentCall, form: Form, text: str, folder: Path, name: str, python: Sequence[str], alpha: float
+    call: ArgumentCall, form: InputKind, text: str, folder: Path, name: str, python: Sequence[str], alpha: float
 ) -> dict[str, Any]:
     """An audit of a subject that works."""
     path = write_program(text, folder, name)

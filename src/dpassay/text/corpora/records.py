@@ -130,7 +130,7 @@ class AuthorLimit:
         if not 1 <= self.most <= 10**9:
             raise InputError(f"--per-author must be a whole number from 1 to 1,000,000,000, got {self.most}")
 
-    def of(self, record: "_Record") -> str:
+    def of(self, record: "_CorpusRecord") -> str:
         """Who the author of a record is; names that differ in their type or encoding alone are the same."""
         name = self.column or columns(record.names).get("user", COLUMNS["user"][0])
         if name not in record.names:
@@ -196,7 +196,7 @@ class Table:
         self.to = self.kind if out is None else out.suffix.lower()
         self._read_authors = hashlib.sha256()
         self.begun, self.header = False, tuple[str, ...]()
-        self.waiting: deque[_Record] = deque()
+        self.waiting: deque[_CorpusRecord] = deque()
         self.named = self.kind == ".jsonl"
         with source.open("rb") as stream:
             first = next(self._records(stream), None)
@@ -214,7 +214,7 @@ class Table:
                 self.waiting.append(record)
             yield record.text
 
-    def _within_limit(self, records: "Iterable[_Record]") -> "Iterator[_Record]":
+    def _within_limit(self, records: "Iterable[_CorpusRecord]") -> "Iterator[_CorpusRecord]":
         """The first records of each author; who the author is decides alone which ones, not what they say."""
         if self.authors is None:
             yield from records
@@ -262,11 +262,11 @@ class Table:
         self.begun = number > 0
         return max(0, number - bool(self.header)), whole
 
-    def _records(self, stream: Iterable[bytes]) -> "Iterator[_Record]":
+    def _records(self, stream: Iterable[bytes]) -> "Iterator[_CorpusRecord]":
         lines = _decoded(stream, self.source)
         return self._of_objects(lines) if self.kind == ".jsonl" else self._of_rows(lines)
 
-    def _of_objects(self, lines: Iterable[str]) -> "Iterator[_Record]":
+    def _of_objects(self, lines: Iterable[str]) -> "Iterator[_CorpusRecord]":
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
@@ -281,7 +281,7 @@ class Table:
                 continue
             yield record
 
-    def _of_object(self, line: str, place: FileLine) -> "_Record":
+    def _of_object(self, line: str, place: FileLine) -> "_CorpusRecord":
         found = object_of(line, place)
         name = self.column or columns(list(found)).get("text", "text")
         if name not in found:
@@ -297,9 +297,9 @@ class Table:
                 f"its fields are {list(found)}, but those of the first object are {list(self.header)}; a table "
                 "needs the same ones in each: write .jsonl instead"
             )
-        return _Record(place, tuple(found), list(found.values()), list(found).index(name))
+        return _CorpusRecord(place, tuple(found), list(found.values()), list(found).index(name))
 
-    def _of_rows(self, lines: Iterable[str]) -> "Iterator[_Record]":
+    def _of_rows(self, lines: Iterable[str]) -> "Iterator[_CorpusRecord]":
         names: tuple[str, ...] = ("label", "text")
         at = 1
         for number, row in enumerate(rows(lines, self.source, DELIMITERS[self.kind])):
@@ -315,7 +315,7 @@ class Table:
             for i, name in enumerate(names):
                 if self.to == ".jsonl" and ROLES.get(name.lower()) == "entities" and i != at:
                     fields[i] = entities_of(fields[i], row.place)  # a list in the output
-            yield _Record(row.place, names, fields, at)
+            yield _CorpusRecord(row.place, names, fields, at)
 
     def _text_column(self, row: RecordRow) -> int | None:
         """Where the texts are if this first row is a header; None if it is a record."""
@@ -338,7 +338,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class _Record:
+class _CorpusRecord:
     place: FileLine
     names: tuple[str, ...]
     fields: list[Any]

@@ -66,7 +66,7 @@ class GgufFile:
         """A file's settings and the places of its tensors."""
         try:
             with path.open("rb") as opened:
-                reader = _Reader(memoryview(mmap(opened.fileno(), 0, access=ACCESS_READ)))
+                reader = _GgufReader(memoryview(mmap(opened.fileno(), 0, access=ACCESS_READ)))
             return GgufFile(path, reader.data, *reader.header())
         except (OSError, ValueError, IndexError, KeyError, struct.error, OverflowError) as error:
             raise InputError(f"{path} cannot be read as a GGUF file ({error!r:.80}); install it again") from None
@@ -99,7 +99,7 @@ def _weights(blocks: NDArray[np.uint8], kind: int) -> NDArray[np.float32]:
     return found
 
 
-class _Reader:
+class _GgufReader:
     """Values one after the other."""
 
     def __init__(self, data: memoryview) -> None:

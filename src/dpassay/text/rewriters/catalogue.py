@@ -136,7 +136,7 @@ class Specification:
 
     def at_true(self, epsilon: float, delta: float | None = None, progress: Progress | None = None) -> Rewriter:
         """The rewriter whose guarantee for one text is this ε, or the largest one below it that can be found."""
-        search, best, failure = _Search(epsilon), None, None
+        search, best, failure = _ParameterSearch(epsilon), None, None
         least: TextGuarantee | None = None
         for step in range(STEPS):
             if progress is not None:
@@ -184,10 +184,10 @@ class Specification:
         raise InputError(f"{self}: no parameter was found with which epsilon {epsilon:g} holds for one text{reached}")
 
 
-class _Search:
+class _ParameterSearch:
     """The search for the parameter that gives an ε: guarantees grow with it, and most are nearly proportional to it.
 
-    >>> search = _Search(100.0)
+    >>> search = _ParameterSearch(100.0)
     >>> search.next()
     100.0
     >>> search.tried(100.0, 4800.0)  # 48 times the parameter

@@ -221,7 +221,7 @@ def too_large(uses: Sequence[NoiseSite], epsilon: Number, claimed: str, least: b
 
 
 @dataclass
-class _Seen:
+class _SameNoise:
     """Numbers with the same noise at the same line: their centers for each input, and the numbers of their noise."""
 
     centres: list[list[float]]
@@ -233,7 +233,7 @@ def as_coded(uses: Sequence[NoiseSite], others: Mapping[int, Sequence[NodeLaw]] 
 
     `others` are the laws of the same numbers for other inputs, by the position of the use.
     """
-    groups: dict[tuple[Any, ...], _Seen] = {}
+    groups: dict[tuple[Any, ...], _SameNoise] = {}
     covered: set[int] = set()
     order = sorted(range(len(uses)), key=lambda k: (not uses[k].released, -uses[k].x.offset.size))
     for use, laws in ((uses[k], (*uses[k].laws, *(others or {}).get(k, ()))) for k in order):
@@ -249,7 +249,7 @@ def as_coded(uses: Sequence[NoiseSite], others: Mapping[int, Sequence[NodeLaw]] 
         if kinds == ["bernoulli"]:
             size = f"{float(first.share.flat[0]):.6g}"
         mixed = bool(first.mixed[at].any())
-        seen = groups.setdefault((tuple(kinds), size, mixed, use.x.place), _Seen([[] for _ in laws], []))
+        seen = groups.setdefault((tuple(kinds), size, mixed, use.x.place), _SameNoise([[] for _ in laws], []))
         for side, law in enumerate(laws[: len(seen.centres)]):
             half = np.where(law.kind == "uniform", law.scale / 2, 0.0)
             seen.centres[side] += (law.centre + half)[at].reshape(-1).tolist()
@@ -257,7 +257,7 @@ def as_coded(uses: Sequence[NoiseSite], others: Mapping[int, Sequence[NodeLaw]] 
     return "; ".join(dict.fromkeys(_group(key[0], key[1], key[2], seen) for key, seen in groups.items()))
 
 
-def _group(kinds: tuple[str, ...], size: str, mixed: bool, seen: _Seen) -> str:
+def _group(kinds: tuple[str, ...], size: str, mixed: bool, seen: _SameNoise) -> str:
     if kinds == ("bernoulli",):
         numbers = "1 number" if len(seen.index) == 1 else f"{len(seen.index):,} numbers, each"
         return f"{numbers} kept with probability {size}"

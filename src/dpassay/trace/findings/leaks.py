@@ -25,7 +25,7 @@ def first_holder(tracer: Tracer, x: Any, value: Any) -> tuple[str, CodeLine] | N
     if value in (0.0, 1.0, "", None):
         return None  # many variables are
     try:
-        search = _Search(value)
+        search = _ValueSearch(value)
         before = sys.gettrace()
         sys.settrace(search.called)
         try:
@@ -37,7 +37,7 @@ def first_holder(tracer: Tracer, x: Any, value: Any) -> tuple[str, CodeLine] | N
     return search.found
 
 
-class _Search:
+class _ValueSearch:
     """Looks for a value in the variables of each function, line by line."""
 
     def __init__(self, value: Any) -> None:

@@ -211,7 +211,7 @@ class _Looking:
             dict[tuple[int, ...], dict[int, Piece]](),
         )
         for k, part in enumerate(first.parts):
-            drawn, seen = more, _Seen(self.run, self.steps, {})
+            drawn, seen = more, _ObservedRun(self.run, self.steps, {})
             if step.within(part) is None:
                 tried = ((n, self.changed(at, more, n, part)) for n in ((0, 1) if self.apart else (0,)))
                 drawn, other = next(((n, one) for n, one in tried if one is not None), (0, None))
@@ -234,7 +234,7 @@ class _Looking:
         whole = {k: {index: one.get(index, self.base[index]) for index in where} for k, one in pieces.items()}
         return Decided(where, first, tuple(second), whole, 1 + more)
 
-    def changed(self, at: int, more: int, drawn: int, part: Part, then: float | None = None) -> _Seen | None:
+    def changed(self, at: int, more: int, drawn: int, part: Part, then: float | None = None) -> _ObservedRun | None:
         """A run with another part, `drawn` numbers instead of `more` after it, and then the same as in the first run.
 
         None if there is no such run, or no time for it.
@@ -271,11 +271,11 @@ class _Looking:
         paths, pieces = pieces_of(run.reading, self.separator)
         if paths != self.paths or steps[at].within(part) is None:
             return None
-        return _Seen(run, steps, {k: piece for k, piece in enumerate(pieces) if differ(piece, self.base[k])})
+        return _ObservedRun(run, steps, {k: piece for k, piece in enumerate(pieces) if differ(piece, self.base[k])})
 
 
 @dataclass(frozen=True, eq=False)
-class _Seen:
+class _ObservedRun:
     run: RecordedRun
     steps: list[ChoiceStep]
     pieces: dict[int, Piece]  # that are not those of the first run

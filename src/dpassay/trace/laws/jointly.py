@@ -35,7 +35,7 @@ ELSEWHERE, OTHERS, TIMES = 3, 2, 3  # runs with all numbers elsewhere; other par
 
 def jointly_of(tracer: Tracer, x: Any, most: int) -> Coordinates | None:
     """What the numbers drawn for x decide together; None if that cannot be determined in `most` runs."""
-    looking = _Looking(tracer, x, most)
+    looking = _JointRuns(tracer, x, most)
     try:
         for _ in range(TIMES):
             known = [len(cuts) for cuts in looking.cuts]
@@ -51,7 +51,7 @@ class _NotSo(MechanismError):
     """The runs are not of this form, or there is no time for more of them."""
 
 
-class _Looking:
+class _JointRuns:
     def __init__(self, tracer: Tracer, x: Any, most: int) -> None:
         self.tracer, self.x, self.left = tracer, x, most
         self.key = (tracer.seed, 7, 0)

@@ -14,11 +14,11 @@ from dpassay.values import dataclass
 Array = NDArray[Any]
 
 
-class Outputs(Sequence[WholeReading]):
+class RunOutputs(Sequence[WholeReading]):
     """The outputs of runs, in order. Each column of numbers is extracted once.
 
     >>> from dpassay.trace.natural.whole import read
-    >>> Outputs([read([1.0, 2.0]), read("none")]).numbers(1, "output[0]")
+    >>> RunOutputs([read([1.0, 2.0]), read("none")]).numbers(1, "output[0]")
     array([ 1., nan])
     """
 
@@ -30,7 +30,7 @@ class Outputs(Sequence[WholeReading]):
         return len(self.readings)
 
     def __getitem__(self, at: Any) -> Any:
-        return Outputs(self.readings[at]) if isinstance(at, slice) else self.readings[at]
+        return RunOutputs(self.readings[at]) if isinstance(at, slice) else self.readings[at]
 
     def __iter__(self) -> Iterator[WholeReading]:
         return iter(self.readings)
@@ -73,4 +73,4 @@ class OutputColumn:
     """A number that every output has: its name, and how to extract it from all of them."""
 
     said: str
-    of: Callable[[Outputs], Array]
+    of: Callable[[RunOutputs], Array]

@@ -13,7 +13,7 @@ from typing import Any
 
 from dpassay.core.functions.beta import betaincinv
 from dpassay.trace.natural.budget import TimeBudget
-from dpassay.trace.natural.columns import Outputs
+from dpassay.trace.natural.columns import RunOutputs
 from dpassay.trace.natural.events import CountedEvent, candidates
 from dpassay.trace.natural.projections import Centres
 from dpassay.trace.natural.runs import Natural
@@ -109,14 +109,14 @@ class Counting:
         self.natural.until = self.budget.ends
         self.made = 0  # runs of each input
         self.seconds, self.measured = 0.0, 0  # of a run, and of how many it was measured
-        self.outputs = Outputs([]), Outputs([])
+        self.outputs = RunOutputs([]), RunOutputs([])
         self.choosing = 0.0  # seconds for an output of each input, to choose an event
 
-    def more(self, runs: int) -> tuple[Outputs, Outputs] | None:
+    def more(self, runs: int) -> tuple[RunOutputs, RunOutputs] | None:
         """Further runs of both inputs; None if there is no time for all of them."""
         start = self.budget.spent
         keys = [[(self.seed, 1 + at, self.made + k) for k in range(runs)] for at in (0, 1)]
-        first, second = map(Outputs, self.natural.counted(self.pair, keys, self.apart))
+        first, second = map(RunOutputs, self.natural.counted(self.pair, keys, self.apart))
         self.made += runs
         if runs >= self.measured:  # starting a process takes a while, so the largest number of runs is most reliable
             self.seconds, self.measured = (self.budget.spent - start) / max(1, 2 * runs), runs
@@ -164,10 +164,11 @@ class Counting:
             size = min(AGAIN * size, MOST_KEPT)
         return best
 
-    def _keep(self, new: tuple[Outputs, Outputs]) -> None:
+    def _keep(self, new: tuple[RunOutputs, RunOutputs]) -> None:
         """Keep outputs to choose events on."""
         first, second = (
-            Outputs([*own, *more.readings[: MOST_KEPT - len(own)]]) for own, more in zip(self.outputs, new, strict=True)
+            RunOutputs([*own, *more.readings[: MOST_KEPT - len(own)]])
+            for own, more in zip(self.outputs, new, strict=True)
         )
         self.outputs = first, second
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.trace.natural.columns import Array, OutputColumn, Outputs, part
+from dpassay.trace.natural.columns import Array, OutputColumn, RunOutputs, part
 from dpassay.trace.natural.projections import Centres, likelihood_ratio, projections
 from dpassay.trace.natural.whole import WholeReading, numbers_in
 from dpassay.trace.watch.record import distinct
@@ -30,38 +30,40 @@ class CountedEvent:
     """A property of an output: its description, and which of some outputs have it."""
 
     said: str
-    tests: Callable[[Outputs], Array]
+    tests: Callable[[RunOutputs], Array]
     path: str = ""  # of the part that has a value
     value: Any = None
 
-    def hits(self, outputs: Outputs) -> int:
+    def hits(self, outputs: RunOutputs) -> int:
         """How many outputs have it."""
         return int(np.count_nonzero(self.tests(outputs)))
 
 
-def _each(test: Callable[..., bool], *given: Any) -> Callable[[Outputs], Array]:
+def _each(test: Callable[..., bool], *given: Any) -> Callable[[RunOutputs], Array]:
     """A test of one output, for many."""
     return lambda outputs: outputs.where(partial(test, *given))
 
 
 def candidates(
-    first: Outputs, second: Outputs, delta: float = 0.0, centres: Centres | None = None
+    first: RunOutputs, second: RunOutputs, delta: float = 0.0, centres: Centres | None = None
 ) -> Iterator[CountedEvent]:
     """Events whose frequencies differ in these outputs of two inputs, the simplest first.
 
     >>> from dpassay.trace.natural.whole import read
-    >>> print(next(candidates(Outputs([read([1, 2])] * 9), Outputs([read([1, 3])] * 9))).said)
+    >>> print(next(candidates(RunOutputs([read([1, 2])] * 9), RunOutputs([read([1, 3])] * 9))).said)
     output[1] is 2
     """
     yield from _shapes(first, second)
     for (paths, kinds), _ in Counter((one.paths, one.kinds) for one in (*first, *second)).most_common(MOST_FORMS):
-        both = [Outputs([one for one in side if one.paths == paths and one.kinds == kinds]) for side in (first, second)]
+        both = [
+            RunOutputs([one for one in side if one.paths == paths and one.kinds == kinds]) for side in (first, second)
+        ]
         if all(map(len, both)):
             yield from _of_one_form(paths, both, delta, centres)
 
 
 def _of_one_form(
-    paths: Sequence[str], both: Sequence[Outputs], delta: float, centres: Centres | None
+    paths: Sequence[str], both: Sequence[RunOutputs], delta: float, centres: Centres | None
 ) -> Iterator[CountedEvent]:
     yield from _texts(paths, both)
     columns = [
@@ -79,11 +81,11 @@ def _of_one_form(
         yield from _together(columns, tables, delta, centres)
 
 
-def _numbers(at: int, path: str, outputs: Outputs) -> Array:
+def _numbers(at: int, path: str, outputs: RunOutputs) -> Array:
     return outputs.numbers(at, path)
 
 
-def _shapes(first: Outputs, second: Outputs) -> Iterator[CountedEvent]:
+def _shapes(first: RunOutputs, second: RunOutputs) -> Iterator[CountedEvent]:
     """Which parts there are: keys, lengths, types, exceptions."""
     sides = [Counter((one.paths, one.kinds) for one in side) for side in (first, second)]
     if len(set(sides[0]) | set(sides[1])) < 2:
@@ -112,7 +114,7 @@ def _has_form(form: Any, one: WholeReading) -> bool:
     return bool((one.paths, one.kinds) == form)
 
 
-def _texts(paths: Sequence[str], both: Sequence[Outputs]) -> Iterator[CountedEvent]:
+def _texts(paths: Sequence[str], both: Sequence[RunOutputs]) -> Iterator[CountedEvent]:
     """Whole texts, and words in them."""
     sizes = [len(side) for side in both]
     for at, path in enumerate(paths):
@@ -129,7 +131,7 @@ def _texts(paths: Sequence[str], both: Sequence[Outputs]) -> Iterator[CountedEve
                 yield CountedEvent(f"{said} {path} is {_short(value)}", _each(_has_feature, at, path, of, value))
 
 
-def _wholes(both: Sequence[Outputs]) -> Iterator[CountedEvent]:
+def _wholes(both: Sequence[RunOutputs]) -> Iterator[CountedEvent]:
     """Whole outputs that repeat: their single parts may not distinguish the inputs."""
     if len(both[0][0].values) < 2:
         return
@@ -147,7 +149,7 @@ def _is_whole(form: Any, one: WholeReading) -> bool:
     return bool((one.paths, one.kinds, one.values) == form)
 
 
-def _numbers_in_texts(paths: Sequence[str], both: Sequence[Outputs]) -> Iterator[OutputColumn]:
+def _numbers_in_texts(paths: Sequence[str], both: Sequence[RunOutputs]) -> Iterator[OutputColumn]:
     """The numbers in a text, if it nearly always has the same number of them."""
     for at, path in enumerate(paths):
         if not any(isinstance(side[0].values[at], str | bytes) for side in both):
@@ -159,7 +161,7 @@ def _numbers_in_texts(paths: Sequence[str], both: Sequence[Outputs]) -> Iterator
                 yield OutputColumn(f"number {k + 1} in {path}", partial(_written, at, path, k, many))
 
 
-def _written(at: int, path: str, k: int, many: int, outputs: Outputs) -> Array:
+def _written(at: int, path: str, k: int, many: int, outputs: RunOutputs) -> Array:
     return outputs.written(at, path, k, many)
 
 
@@ -201,11 +203,11 @@ def _values(columns: Sequence[OutputColumn], tables: Sequence[Array]) -> Iterato
         yield from _behind_decimals(column, [table[:, k] for table in tables])
 
 
-def _is_nan(column: OutputColumn, outputs: Outputs) -> Array:
+def _is_nan(column: OutputColumn, outputs: RunOutputs) -> Array:
     return np.isnan(column.of(outputs))
 
 
-def _equals(column: OutputColumn, value: float, outputs: Outputs) -> Array:
+def _equals(column: OutputColumn, value: float, outputs: RunOutputs) -> Array:
     return np.asarray(column.of(outputs) == value)
 
 
@@ -240,7 +242,7 @@ def _behind_decimals(column: OutputColumn, sides: Sequence[Array]) -> Iterator[C
             yield CountedEvent(said, partial(_is_behind, column, places, middles[0], near))
 
 
-def _has_bits(column: OutputColumn, modulus: int, value: int, outputs: Outputs) -> Array:
+def _has_bits(column: OutputColumn, modulus: int, value: int, outputs: RunOutputs) -> Array:
     numbers = column.of(outputs)
     return np.asarray(np.isfinite(numbers) & (_last_bytes(numbers) % modulus == value))
 
@@ -250,13 +252,13 @@ def _middle(values: Array) -> float:
     return float(np.sort(values)[len(values) // 2])
 
 
-def _is_behind(column: OutputColumn, places: int, middle: float, near: float, outputs: Outputs) -> Array:
+def _is_behind(column: OutputColumn, places: int, middle: float, near: float, outputs: RunOutputs) -> Array:
     numbers = column.of(outputs)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.isfinite(numbers) & (np.abs(numbers - np.round(numbers, places) - middle) < near))
 
 
-def _has_rest(column: OutputColumn, modulus: int, rest: int, outputs: Outputs) -> Array:
+def _has_rest(column: OutputColumn, modulus: int, rest: int, outputs: RunOutputs) -> Array:
     numbers = column.of(outputs)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.isfinite(numbers) & (np.mod(numbers, modulus) == rest))
@@ -273,7 +275,7 @@ def _thresholds(columns: Sequence[OutputColumn], tables: Sequence[Array], delta:
             yield _beyond(column.said, limit, above, column.of)
 
 
-def _beyond(what: str, limit: float, above: bool, value: Callable[[Outputs], Array]) -> CountedEvent:
+def _beyond(what: str, limit: float, above: bool, value: Callable[[RunOutputs], Array]) -> CountedEvent:
     if above:
         return CountedEvent(f"{what} is at least {limit:.6g}", lambda outputs: value(outputs) >= limit)
     return CountedEvent(f"{what} is at most {limit:.6g}", lambda outputs: value(outputs) <= limit)
@@ -342,7 +344,7 @@ def _steady(what: str, place: tuple[OutputColumn, OutputColumn, int], sides: Seq
             return
 
 
-def _is_near(place: tuple[OutputColumn, OutputColumn, int], middle: float, near: float, outputs: Outputs) -> Array:
+def _is_near(place: tuple[OutputColumn, OutputColumn, int], middle: float, near: float, outputs: RunOutputs) -> Array:
     i, j, sign = place
     with np.errstate(invalid="ignore"):
         return np.asarray(np.abs(i.of(outputs) + sign * j.of(outputs) - middle) <= near)

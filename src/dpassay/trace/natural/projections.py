@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dpassay.trace.natural.columns import Array, OutputColumn, Outputs
+from dpassay.trace.natural.columns import Array, OutputColumn, RunOutputs
 from dpassay.values import dataclass
 
 MOST_WRITTEN = 4  # weights that are written out
@@ -35,7 +35,7 @@ class Projection:
     def of_rows(self, rows: Array) -> Array:
         return np.asarray(np.clip(rows, self.low, self.high) @ self.weights)
 
-    def __call__(self, outputs: Outputs) -> Array:
+    def __call__(self, outputs: RunOutputs) -> Array:
         rows = np.stack([column.of(outputs) for column in self.columns], axis=1)
         finite = np.isfinite(rows).all(axis=1)
         return np.where(finite, self.of_rows(np.where(finite[:, None], rows, 0.0)), np.nan)

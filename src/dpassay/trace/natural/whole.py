@@ -87,7 +87,7 @@ def read(output: Any, plain: Any = None) -> WholeReading:
     """
     if plain is None and (found := _read_quickly(output)) is not None:
         return found
-    parts = list(_limited(_Reader(plain).parts(output, "output", 0)))
+    parts = list(_limited(_OutputWalk(plain).parts(output, "output", 0)))
     return WholeReading(tuple(one[0] for one in parts), tuple(one[1] for one in parts), tuple(one[2] for one in parts))
 
 
@@ -150,7 +150,7 @@ def _limited(parts: Iterator[Part]) -> Iterator[Part]:
         yield part
 
 
-class _Reader:
+class _OutputWalk:
     """Walks through an output; each object once."""
 
     def __init__(self, plain: Any) -> None:

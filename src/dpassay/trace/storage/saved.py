@@ -34,12 +34,12 @@ MOST_ALPHA = 0.2
 SCHEMA: Literal["dpassay/trace/3"] = "dpassay/trace/3"
 
 
-class _Record(BaseModel):
+class _SavedModel(BaseModel):
     # Hostile inputs have infinite coordinates: Python's own JSON preserves them.
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, ser_json_inf_nan="constants")
 
 
-class FindingRecord(_Record):
+class FindingRecord(_SavedModel):
     """A rule, the sentence, and the line, if there is one; its file without the folder."""
 
     rule: str = Field(max_length=100)
@@ -48,7 +48,7 @@ class FindingRecord(_Record):
     line: Count
 
 
-class DrawRecord(_Record):
+class SavedDraw(_SavedModel):
     """What was drawn, and by which line."""
 
     source: str
@@ -59,7 +59,7 @@ class DrawRecord(_Record):
     line: Count
 
 
-class CountRecord(_Record):
+class CountRecord(_SavedModel):
     """An event counted in natural runs: how often, of how many, first of the input that has it more often."""
 
     event: str = Field(max_length=1000)
@@ -78,7 +78,7 @@ class CountRecord(_Record):
         return Counted(self.event, hits, runs, self.first, self.delta, self.alpha, calls=self.calls)
 
 
-class TraceRecord(_Record):
+class TraceRecord(_SavedModel):
     """A trace on file."""
 
     schema_: Literal["dpassay/trace/3"] = Field(alias="schema")
@@ -108,7 +108,7 @@ class TraceRecord(_Record):
     pipeline: str
     findings: list[FindingRecord]
     warnings: list[FindingRecord]
-    draws: list[DrawRecord]
+    draws: list[SavedDraw]
     runs: Count
 
     @model_validator(mode="after")
@@ -217,7 +217,7 @@ def record_of(result: TraceResult, tracer: Tracer, asked: TraceQuestion) -> Trac
         alpha=data["alpha"],
         findings=[_finding(one) for one in result.findings],
         warnings=[_finding(one) for one in result.warnings],
-        draws=[DrawRecord(**{**draw, "file": Path(draw["file"]).name}) for draw in data["draws"]],
+        draws=[SavedDraw(**{**draw, "file": Path(draw["file"]).name}) for draw in data["draws"]],
         **{name: data[name] for name in _SAME_NAMES},
     )
 

@@ -350,10 +350,10 @@ def _seeding() -> bool:
 
 def _patch_subject(patches: Patches, subject: Any, replaced: dict[int, Any]) -> None:
     """Generators that the subject holds, and functions that its modules imported by name."""
-    _Search(patches, replaced).look(subject, 0)
+    _SubjectSearch(patches, replaced).look(subject, 0)
 
 
-class _Search:
+class _SubjectSearch:
     """A search of what a subject holds, to some depth, visiting each object once."""
 
     def __init__(self, patches: Patches, replaced: dict[int, Any]) -> None:

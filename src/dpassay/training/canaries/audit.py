@@ -109,7 +109,7 @@ class TrainingClaim:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _GuessedCanaries:
     """Guesses, and whether the named canaries were in or out: for each side how many were named in, out, and all."""
 
     guesses: Guesses
@@ -143,7 +143,7 @@ class _Test:
             low, high = (middle, high) if self._rejects(family(middle), plans) else (low, middle)
         return low
 
-    def most_telling(self, guarantee: Guarantee) -> _Seen:
+    def most_telling(self, guarantee: Guarantee) -> _GuessedCanaries:
         """The guesses that are least likely under a guarantee, for their share of alpha."""
         found = [
             (p_value(guarantee, seen.guesses) / count.alpha, i, seen)
@@ -175,19 +175,19 @@ def _e_value(p: float) -> float:
     return 0.5 / math.sqrt(p)
 
 
-def _look(order: Order, count: GuessCount) -> _Seen:
+def _look(order: Order, count: GuessCount) -> _GuessedCanaries:
     top, bottom = order[: count.top], order[len(order) - count.top :] if count.both else order[:0]
     right = int(top.sum()) + int((~bottom).sum())
     was_in = int(top.sum()), int(bottom.sum()), int(order.sum())
     was_out = len(top) - was_in[0], len(bottom) - was_in[1], len(order) - was_in[2]
-    return _Seen(Guesses(len(order), count.named, right, count.both), (was_in, was_out))
+    return _GuessedCanaries(Guesses(len(order), count.named, right, count.both), (was_in, was_out))
 
 
 def _amount(scores: CanaryScores) -> str:
     return f"{scores.canaries:,} canaries in {'one run' if scores.runs == 1 else f'{scores.runs:,} runs'}"
 
 
-def _reason(scores: CanaryScores, guarantee: Guarantee, lower: float, shown: _Seen, alpha: float) -> str:
+def _reason(scores: CanaryScores, guarantee: Guarantee, lower: float, shown: _GuessedCanaries, alpha: float) -> str:
     least = f"{guarantee.parameter} is at least {outward(lower, -1, 5)}" if lower > 0 else ""
     seen = shown.guesses
     said = f"of {_amount(scores)}, {seen.named:,} were guessed to be in or out, {seen.right:,} of them correctly"
@@ -196,7 +196,7 @@ def _reason(scores: CanaryScores, guarantee: Guarantee, lower: float, shown: _Se
     return f"Open, which proves nothing: {said}, which {guarantee} allows; {least or 'no more is known'}."
 
 
-def _witness(shown: _Seen, alpha: float) -> SampledWitness:
+def _witness(shown: _GuessedCanaries, alpha: float) -> SampledWitness:
     seen = shown.guesses
     top = seen.named // 2 if seen.both else seen.named
     event = f"the score is among the highest {top:,}"

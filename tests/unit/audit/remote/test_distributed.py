@@ -23,7 +23,7 @@ from dpassay.audit.remote.distributed import SentSubject, made, named, on_execut
 from dpassay.audit.remote.endpoint import Endpoint
 from dpassay.audit.remote.programs import Program
 from dpassay.audit.testing.decision_rule import Hypothesis
-from dpassay.audit.testing.experiment import Experiment, GameState, Round
+from dpassay.audit.testing.experiment import Experiment, GameState, RoundResult
 from dpassay.audit.testing.sequential import anytime, in_this_process
 from dpassay.compute import executors as crews
 from dpassay.errors import InputError, MechanismError
@@ -290,7 +290,7 @@ def test_parcels_are_plain_data(module):
     batch = pack(experiment, game.rounds[0], ())
     assert b"noisy" in pickle.dumps(batch)
     assert json.loads(json.dumps(batch.rule.guesser)) == batch.rule.guesser
-    assert isinstance(game.rounds[0], Round)
+    assert isinstance(game.rounds[0], RoundResult)
     with pytest.raises(InputError):
         named(RunnableObject(lambda x: x, 1))
 

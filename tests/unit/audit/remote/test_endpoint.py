@@ -15,7 +15,7 @@ from dpassay.audit.remote import connection
 from dpassay.audit.remote.endpoint import Endpoint, parse_header
 from dpassay.audit.remote.timing import OutOfTime, time_budget
 from dpassay.errors import InputError, MechanismError
-from dpassay.pipeline.mechanism import Failure, Redrawn, Repeated
+from dpassay.pipeline.mechanism import Failure, Redrawn, RepeatedRequest
 from servers import respond, serving
 
 
@@ -94,7 +94,7 @@ def test_a_run_that_failed_at_first_is_a_failure_in_a_test(trouble, counts):
 
 def test_a_batch_that_failed_at_first_is_marked():
     with serving(Script(FINE, (500, {}), key="outputs")) as url, Endpoint(url) as endpoint:
-        assert type(draw(endpoint, 0, 5, generator())) is Repeated
+        assert type(draw(endpoint, 0, 5, generator())) is RepeatedRequest
         assert not isinstance(draw(endpoint, 0, 5, generator()), Redrawn)
 
 

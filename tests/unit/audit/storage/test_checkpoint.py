@@ -15,8 +15,8 @@ from dpassay.audit.storage.checkpoint import (
     save,
 )
 from dpassay.audit.testing.decision_rule import DecisionRule, Hypothesis
-from dpassay.audit.testing.experiment import MOST_ROWS, Experiment, GameResult, GameState, Round
-from dpassay.audit.testing.inference import Counts, anytime_bound, log_evidence
+from dpassay.audit.testing.experiment import MOST_ROWS, Experiment, GameResult, GameState, RoundResult
+from dpassay.audit.testing.inference import RoundCounts, anytime_bound, log_evidence
 from dpassay.audit.testing.sequential import anytime
 from dpassay.core.records import LARGEST_FILE
 from dpassay.errors import InputError
@@ -48,8 +48,8 @@ def rule(distinguisher, low=-math.inf, high=0.5, resolution=1e-9):
 def game(distinguisher=None, **changes):
     distinguisher = DISTINGUISHERS["linear"] if distinguisher is None else distinguisher
     epochs = [
-        Round(rule(distinguisher), Counts(5, 3, 10, 6.5, 1.25, 1), 20, 60, False, ((4, 1), (6, 1))),
-        Round(rule(distinguisher, -1 / 3, math.inf), Counts(0, 0, 0, 0.5, 0.5, 2), 0, 10**15, True),
+        RoundResult(rule(distinguisher), RoundCounts(5, 3, 10, 6.5, 1.25, 1), 20, 60, False, ((4, 1), (6, 1))),
+        RoundResult(rule(distinguisher, -1 / 3, math.inf), RoundCounts(0, 0, 0, 0.5, 0.5, 2), 0, 10**15, True),
     ]
     return GameState(epochs, 30, **changes)
 

@@ -19,13 +19,13 @@ from dpassay.audit.testing.experiment import (
     TEST,
     Experiment,
     GameState,
-    Round,
+    RoundResult,
     against_distribution,
     bound,
     rejected,
     stream,
 )
-from dpassay.audit.testing.inference import Counts, accuracy_bound, anytime_bound, log_evidence, p_value
+from dpassay.audit.testing.inference import RoundCounts, accuracy_bound, anytime_bound, log_evidence, p_value
 from dpassay.audit.testing.sequential import Task, anytime, fixed, run_task, tasks_of
 from dpassay.audit.testing.training import CELLS, MOST_LEARNT, learn_rule, rows_at_a_time, training_outputs
 from dpassay.errors import DpassayError
@@ -54,7 +54,7 @@ def experiment(mechanism, hypothesis=None, inputs=(0.0, 1.0), **options):
 
 
 def new_round(rule=HALF, **options):
-    return Round(rule, Counts(), 0, 10**9, **options)
+    return RoundResult(rule, RoundCounts(), 0, 10**9, **options)
 
 
 class Noises:
@@ -408,7 +408,7 @@ def test_a_fixed_game_plays_all_its_runs():
 
 
 def test_with_a_delta_a_pair_is_tested_by_betting_even_if_the_runs_are_fixed():
-    game = GameState([Round(HALF, Counts(500, 0, 1000, 9.5, 1.5), 0, 1000)], 1000)
+    game = GameState([RoundResult(HALF, RoundCounts(500, 0, 1000, 9.5, 1.5), 0, 1000)], 1000)
     aim = Hypothesis(1.0, 0.1, 2, 1000)
     assert bound(game, aim, 0.01, True) == anytime_bound(game.counts, 0.01, 0.1)
     assert rejected(game, aim, 0.01, True)
@@ -427,7 +427,7 @@ def test_no_game_no_bound():
 
 
 def test_the_best_round():
-    rounds = [Round(HALF, Counts(c, w, 100), 0, 100) for c, w in ((50, 50), (99, 1), (60, 40))]
+    rounds = [RoundResult(HALF, RoundCounts(c, w, 100), 0, 100) for c, w in ((50, 50), (99, 1), (60, 40))]
     assert GameState(rounds).best(Hypothesis(1.0)) is rounds[1]
 
 

@@ -13,7 +13,7 @@ from mpmath import mp, mpf
 from dpassay.audit.options import check_alpha
 from dpassay.audit.testing.inference import (
     AlphaBudget,
-    Counts,
+    RoundCounts,
     accuracy_bound,
     anytime_bound,
     anytime_delta,
@@ -233,7 +233,7 @@ def test_evidence_has_a_mean_of_at_most_one(prior, epsilon, candidates, falling)
             mean = expectation(
                 6,
                 (named * right, named * (1 - right), 1 - named),
-                lambda c, w: Counts(c, w, 6, *prior).log_evidence(epsilon, 0.0, candidates, falling),
+                lambda c, w: RoundCounts(c, w, 6, *prior).log_evidence(epsilon, 0.0, candidates, falling),
             )
             assert mean <= 1 + ROUNDING
             if worse == 1 and not falling:
@@ -257,14 +257,14 @@ def test_bets_have_a_mean_of_at_most_one(prior, sides, epsilon, delta):
     found = corners(epsilon, delta, sides)
     mixed = [tuple((a + b) / 2 for a, b in zip(x, y, strict=True)) for x, y in product(found, found)]
     for chances in mixed:
-        mean = expectation(6, chances, lambda c, w: Counts(c, w, 6, *prior, sides).log_evidence(epsilon, delta))
+        mean = expectation(6, chances, lambda c, w: RoundCounts(c, w, 6, *prior, sides).log_evidence(epsilon, delta))
         assert mean <= 1 + ROUNDING
 
 
 def test_bets_on_more_than_is_allowed_win():
     # Twice the δ that is claimed, and nothing ever wrong: the mean passes 1, or the test above could not fail.
     chances = (mpf("0.4"), mpf(0), mpf("0.6"))
-    assert expectation(80, chances, lambda c, w: Counts(c, w, 80).log_evidence(1.0, 0.2)) > 1
+    assert expectation(80, chances, lambda c, w: RoundCounts(c, w, 80).log_evidence(1.0, 0.2)) > 1
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.1])
@@ -279,7 +279,7 @@ def test_evidence_ever_passes_with_probability_alpha_at_most(alpha, delta):
         for (right, wrong), chance in alive.items():
             for now, factor in (((right + 1, wrong), p), ((right, wrong + 1), 1 - p)):
                 reached[now] = reached.get(now, 0.0) + chance * factor
-        evidence = {(c, w): Counts(c, w, c + w, *prior).log_evidence(epsilon, delta) for c, w in reached}
+        evidence = {(c, w): RoundCounts(c, w, c + w, *prior).log_evidence(epsilon, delta) for c, w in reached}
         stopped = {now for now in reached if evidence[now] >= -math.log(alpha)}
         passed += math.fsum(reached[now] for now in stopped)
         alive = {now: chance for now, chance in reached.items() if now not in stopped}
@@ -322,7 +322,7 @@ def moved(right, wrong, epsilon, a, b):
     ],
 )
 def test_evidence_of_the_page(right, wrong, a, expected):
-    found = math.exp(Counts(right, wrong, right + wrong, a, a).log_evidence(1.0))
+    found = math.exp(RoundCounts(right, wrong, right + wrong, a, a).log_evidence(1.0))
     assert found == pytest.approx(expected, rel=1e-12)
     assert found == pytest.approx(float(moved(right, wrong, 1, a, a)), rel=1e-12)
 
@@ -331,28 +331,28 @@ def test_evidence_of_the_page(right, wrong, a, expected):
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, 6.0])
 def test_evidence_by_formula(right, wrong, prior, epsilon):
-    found = Counts(right, wrong, right + wrong, *prior).log_evidence(epsilon)
+    found = RoundCounts(right, wrong, right + wrong, *prior).log_evidence(epsilon)
     assert found == pytest.approx(float(mp.log(moved(right, wrong, epsilon, *prior))), rel=1e-10, abs=1e-10)
 
 
 @pytest.mark.parametrize("epsilon", [50.0, 700.0, 1e5])
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_no_evidence_against_what_is_beyond_reach(epsilon, delta):
-    for tally in (Counts(), Counts(1000, 0, 1000), Counts(1000, 1, 2000), Counts(0, 1000, 1000)):
+    for tally in (RoundCounts(), RoundCounts(1000, 0, 1000), RoundCounts(1000, 1, 2000), RoundCounts(0, 1000, 1000)):
         for falling in (False, True):
             assert tally.log_evidence(epsilon, delta, 2, falling) <= 1e-9
 
 
 def test_nothing_played_nothing_won():
-    assert Counts().log_evidence(1.0) == 0
-    assert Counts(0, 0, 500).log_evidence(1.0) == 0  # with δ = 0 abstaining costs nothing
+    assert RoundCounts().log_evidence(1.0) == 0
+    assert RoundCounts(0, 0, 500).log_evidence(1.0) == 0  # with δ = 0 abstaining costs nothing
     assert log_evidence([], 1.0) == 0
-    assert Counts(0, 0, 500).log_evidence(1.0, 0.1) < 0  # with δ it does
+    assert RoundCounts(0, 0, 500).log_evidence(1.0, 0.1) < 0  # with δ it does
 
 
 def test_a_bet_by_formula():
     # The mixture is read off the code's stakes and weights: the rest is the formula of betting.md, point 2.
-    tally = Counts(50, 5, 100, 6.0, 1.5, 1)
+    tally = RoundCounts(50, 5, 100, 6.0, 1.5, 1)
     stakes, weights = tally._stakes(1.0, 0.02)
     assert weights.sum() <= 1
     cost, odds = 0.01, math.e
@@ -374,7 +374,7 @@ def test_a_bet_by_formula():
 )
 @settings(derandomize=True, max_examples=120, deadline=None)
 def test_evidence_falls_in_epsilon_and_in_delta(right, wrong, rest, prior, sides, delta, candidates):
-    tally = Counts(right, wrong, right + wrong + rest, *prior, sides)
+    tally = RoundCounts(right, wrong, right + wrong + rest, *prior, sides)
     values = [tally.log_evidence(e, delta, candidates, True) for e in np.linspace(0, 12, 49).tolist()]
     assert all(later <= earlier + 1e-9 for earlier, later in pairwise(values))
     if candidates == 2:
@@ -388,7 +388,7 @@ def test_evidence_falls_in_epsilon_and_in_delta(right, wrong, rest, prior, sides
 
 def test_without_falling_several_epochs_may_reject_more_than_a_half_line():
     # The page's counterexample; so the test above is not about nothing.
-    epochs = [Counts(10, 40, 50, 180, 20), Counts(70, 0, 70, 1, 1)]
+    epochs = [RoundCounts(10, 40, 50, 180, 20), RoundCounts(70, 0, 70, 1, 1)]
     expected = {
         1: 297.111648930875,
         2: 0.332162788174845,
@@ -413,8 +413,8 @@ def just_below(value):
 
 
 def test_anytime_bounds_of_the_pages():
-    assert anytime_bound([Counts(90, 10, 100, 1, 1)], 0.05) == just_below(1.22112378273932)
-    assert anytime_bound([Counts(900, 100, 1000)], 0.001) == just_below(1.74082714129457)
+    assert anytime_bound([RoundCounts(90, 10, 100, 1, 1)], 0.05) == just_below(1.22112378273932)
+    assert anytime_bound([RoundCounts(900, 100, 1000)], 0.001) == just_below(1.74082714129457)
 
 
 @given(
@@ -424,7 +424,7 @@ def test_anytime_bounds_of_the_pages():
 )
 @settings(derandomize=True, max_examples=60, deadline=None)
 def test_an_anytime_bound_is_the_end_of_what_is_rejected(counts, delta, alpha):
-    epochs = [Counts(c, w, c + w + m, 4.5, 1.0) for c, w, m in counts]
+    epochs = [RoundCounts(c, w, c + w + m, 4.5, 1.0) for c, w, m in counts]
     bound = anytime_bound(epochs, alpha, delta)
     needed = -math.log(alpha)
     for share in (0.0, 0.5, 0.99, 1.0):
@@ -443,12 +443,12 @@ def test_an_anytime_bound_is_the_end_of_what_is_rejected(counts, delta, alpha):
 
 
 def test_anytime_bounds_without_evidence():
-    assert anytime_bound([], 0.05) == anytime_bound([Counts(5, 5, 10)], 0.05) == 0
-    assert anytime_delta([], 0.05, 1.0) == anytime_delta([Counts(5, 5, 10)], 0.05, 1.0) == 0
+    assert anytime_bound([], 0.05) == anytime_bound([RoundCounts(5, 5, 10)], 0.05) == 0
+    assert anytime_delta([], 0.05, 1.0) == anytime_delta([RoundCounts(5, 5, 10)], 0.05, 1.0) == 0
 
 
 def test_many_candidates_certify_more():
-    two, many = (anytime_bound([Counts(100, 0, 100)], 0.001, 0.0, m) for m in (2, 50))
+    two, many = (anytime_bound([RoundCounts(100, 0, 100)], 0.001, 0.0, m) for m in (2, 50))
     assert many == pytest.approx(two + math.log(49), abs=1.0)
     assert many > two + 3
 
@@ -515,5 +515,5 @@ def test_runs_needed_in_fractions():
 
 
 def test_adding_counts_keeps_what_was_expected():
-    tally, counts = Counts(1, 2, 4, 9.5, 3.5, 1), (10, 20, 40)
-    assert tally + counts == Counts(11, 22, 44, 9.5, 3.5, 1)
+    tally, counts = RoundCounts(1, 2, 4, 9.5, 3.5, 1), (10, 20, 40)
+    assert tally + counts == RoundCounts(11, 22, 44, 9.5, 3.5, 1)

@@ -14,8 +14,8 @@ from dpassay.audit.mechanisms.targets import as_mechanism
 from dpassay.audit.outputs.outputs import read
 from dpassay.audit.remote.timing import OutOfTime
 from dpassay.audit.testing.decision_rule import DecisionRule, Hypothesis
-from dpassay.audit.testing.experiment import MOST_ROWS, TEST, Experiment, GameState, Round
-from dpassay.audit.testing.inference import Counts
+from dpassay.audit.testing.experiment import MOST_ROWS, TEST, Experiment, GameState, RoundResult
+from dpassay.audit.testing.inference import RoundCounts
 from dpassay.audit.testing.sequential import (
     Task,
     anytime,
@@ -44,8 +44,11 @@ HALF = DecisionRule(Statistic("coordinate 0", 1), 1, 3, 9, 1, 0.1, 0.25)
 
 def known(mechanism=NOISE, inputs=INPUTS, **options):
     experiment = Experiment(mechanism, inputs, Hypothesis(1.0), 5, **options)
-    return experiment, Round(
-        DecisionRule(LikelihoodRatio(tuple(experiment.distributions())), -1.0, 1.0, 9, 1, 0.1, 1e-6), Counts(), 0, 10**9
+    return experiment, RoundResult(
+        DecisionRule(LikelihoodRatio(tuple(experiment.distributions())), -1.0, 1.0, 9, 1, 0.1, 1e-6),
+        RoundCounts(),
+        0,
+        10**9,
     )
 
 
@@ -118,7 +121,7 @@ def test_a_task_that_breaks_off_ends_the_game_at_its_place(delta):
         for task in tasks:
             yield task, MechanismError("gone") if task.number == 2 else (task.size, 0, task.size)
 
-    game = GameState([Round(HALF, Counts(), 0, 10**9, rows=10)])
+    game = GameState([RoundResult(HALF, RoundCounts(), 0, 10**9, rows=10)])
     experiment = Experiment(NOISY, (0.0, 1.0), Hypothesis(1.0, delta), 5)
     with pytest.raises(MechanismError, match="gone"):
         list(fixed(experiment, game, 100, run_tasks))
@@ -144,7 +147,7 @@ def test_a_task_that_was_cut_is_not_run_again_with_the_same_coins(stop, delta, w
     experiment = Experiment(as_mechanism(hangs), (0.0, 1.0), Hypothesis(1.0, delta), 5)
     for replays in (True, False):
         asked.clear()
-        game = GameState([Round(HALF, Counts(), 0, 32, singly=True)], 0, kept=[], replays=replays)
+        game = GameState([RoundResult(HALF, RoundCounts(), 0, 32, singly=True)], 0, kept=[], replays=replays)
         with pytest.raises(stop):
             list(anytime(experiment, game, 32, None))
         tasks = ((8, 2),) if replays else ((8, 2), (0, 1))
@@ -231,14 +234,14 @@ def test_every_task_and_side_has_a_stream_of_its_own(monkeypatch):
 def test_kernel_tasks_are_as_large_as_any():
     wide = parse("laplace(200)", dim=400)
     experiment, current = known(wide, (np.zeros(400), np.ones(400)))
-    current = Round(current.rule, Counts(), 0, 10**9, rows=2600)
+    current = RoundResult(current.rule, RoundCounts(), 0, 10**9, rows=2600)
     sizes = [task.size for task in upcoming(experiment, GameState([current]), 500_000, growing=False)]
     assert set(sizes[:6]) == {2600}
     assert MOST_ROWS in sizes
 
 
 def test_many_tasks_take_little_room():
-    current = Round(HALF, Counts(), 0, 10**9)
+    current = RoundResult(HALF, RoundCounts(), 0, 10**9)
     for size in [16, 18] + [100] * 5000 + [0] + [100] * 3:
         current = current.after(size)
     assert current.sizes == ((16, 1), (18, 1), (100, 5000), (0, 1), (100, 3))

@@ -12,7 +12,7 @@ import pytest
 
 from dpassay import certify, check
 from dpassay.evidence.coq import Unsupported, coq_file, coq_modules
-from dpassay.evidence.coq.terms import Term
+from dpassay.evidence.coq.terms import CoqNumber
 
 PROOFS = Path(__file__).parents[4] / "proofs"
 
@@ -115,7 +115,7 @@ def forged(kind: Kind) -> list[str]:
     if kind.wrong:
         moved = copy.deepcopy(data)
         moved["steps"][0]["epsilon"] = [str(kind.wrong)] * 2
-        old, new = (f" {Term.of(Fraction(str(epsilon))).text} " for epsilon in (kind.epsilon, kind.wrong))
+        old, new = (f" {CoqNumber.of(Fraction(str(epsilon))).text} " for epsilon in (kind.epsilon, kind.wrong))
         files.append(_written(moved) or _with_other_verdict(text, old, new))
     return files
 

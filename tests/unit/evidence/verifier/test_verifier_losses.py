@@ -83,7 +83,7 @@ def test_sums_of_unequal_laplace_losses():
 
 def test_a_tilt_beyond_doubles_is_refused():
     """Where e^(−tilt·gap) is rounded by more than a quarter nothing is said."""
-    parts = [(lattice.Laplace(number("5e9")), 200)]
+    parts = [(lattice.LaplaceShift(number("5e9")), 200)]
     composed = lattice.compose(parts, lattice.Grid(number("1e6"), number("1e6")), True)
     with pytest.raises(CertificateError, match="tilt is too large"):
         composed.delta(number("999999999999.9"), True)
@@ -92,21 +92,24 @@ def test_a_tilt_beyond_doubles_is_refused():
 @pytest.mark.parametrize(("p", "q", "n"), [("3/4", "1/4", 7), ("2/5", "1/5", 12), ("1/10", "9/10", 5), ("1", "1/3", 4)])
 def test_equal_bits(p, q, n):
     p, q = Fraction(p), Fraction(q)
-    bits = binomial.Bits(((*binomial.ones_first(fraction(p), fraction(q)), n),))
+    bits = binomial.BitGroups(((*binomial.ones_first(fraction(p), fraction(q)), n),))
     for epsilon in ("0", "0.4", "2"):
         assert holds(bits.delta(number(epsilon), True), precisely(oracles.bits_delta, n, p, q, epsilon))
 
 
 def test_a_probability_that_may_be_0_gives_nothing_away():
     maybe = iv.mpf([0, "1e-55"])
-    for loss in (binomial.Bits(((maybe, ZERO, 9),)), losses.Outcomes(((maybe, ZERO), (1 - maybe, 1 - ZERO)))):
+    for loss in (
+        binomial.BitGroups(((maybe, ZERO, 9),)),
+        losses.FiniteOutcomes(((maybe, ZERO), (1 - maybe, 1 - ZERO))),
+    ):
         assert loss.pure.a <= 0
         assert is_infinite(loss.pure)
         assert loss.delta(ZERO, False).a <= 0
         assert loss.delta(ZERO, True).b >= 1e-55
     assert losses.gaussian_loss(maybe).pure.a == 0
     assert is_infinite(losses.gaussian_loss(maybe).pure)
-    assert losses.Outcomes(((number("0.5"), ZERO), (number("0.5"), number(1)))).pure.a == INF
+    assert losses.FiniteOutcomes(((number("0.5"), ZERO), (number("0.5"), number(1)))).pure.a == INF
 
 
 @pytest.mark.long
@@ -118,7 +121,7 @@ def test_a_hundred_thousand_bits():
         return oracles.many_bits_delta(10**5, p, 1 - p, "6")
 
     start = time.process_time()
-    found = binomial.Bits(((keep, 1 - keep, 10**5),)).delta(number(6), True)
+    found = binomial.BitGroups(((keep, 1 - keep, 10**5),)).delta(number(6), True)
     assert time.process_time() - start < 30
     assert holds(found, precisely(oracle))
 

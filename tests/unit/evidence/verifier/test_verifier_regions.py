@@ -5,7 +5,7 @@ import pytest
 
 from dpassay.evidence.verifier import Model, read_step
 from dpassay.evidence.verifier.arithmetic.numbers import above, below, iv
-from dpassay.evidence.verifier.regions.pairs import Block, lies_in
+from dpassay.evidence.verifier.regions.pairs import PairBlock, lies_in
 from dpassay.evidence.verifier.regions.regions import diameter, largest_norm
 from forging import claim
 
@@ -108,7 +108,7 @@ def test_what_is_called_exact_is_reached(chain, first):
     for _ in range(300):
         x, y = rng.normal(size=(2, 3)) * rng.choice([0.3, 1]) + rng.choice([0, 0.6])
         y = np.where(np.arange(3) == 1, y, x) if first == "rows" else y
-        pair = tuple(Block(iv.mpf(a), iv.mpf(b), 1) for a, b in zip(x, y, strict=True))
+        pair = tuple(PairBlock(iv.mpf(a), iv.mpf(b), 1) for a, b in zip(x, y, strict=True))
         if not reach.exact or lies_in(pair, reach.shape):
             continue
         accepted += 1

@@ -76,19 +76,19 @@ def test_many_steps_on_any_grid(order: str) -> None:
 
 
 def test_only_equal_coordinates_with_laplace_noise() -> None:
-    one, grid = Summed(((lattice.Laplace(ONE), 1),)), Grid(iv.mpf("0.01"), ONE)
+    one, grid = Summed(((lattice.LaplaceShift(ONE), 1),)), Grid(iv.mpf("0.01"), ONE)
     found = sampled_laplace(Worst([one]), iv.mpf("0.1"), 5, grid)
     assert isinstance(found, Worst)
     assert len(found.losses) == 2
     for other in (
-        Summed(((lattice.Laplace(ONE), 65),)),
-        Summed(((lattice.Laplace(ONE), 1), (lattice.Laplace(iv.mpf(2)), 1))),
-        Summed(((lattice.Laplace(ONE, iv.mpf("0.1")), 1),)),
+        Summed(((lattice.LaplaceShift(ONE), 65),)),
+        Summed(((lattice.LaplaceShift(ONE), 1), (lattice.LaplaceShift(iv.mpf(2)), 1))),
+        Summed(((lattice.LaplaceShift(ONE, iv.mpf("0.1")), 1),)),
         Worst([one, one]),
         pure_loss(ONE),
     ):
         assert sampled_laplace(other, iv.mpf("0.1"), 5, grid) is None
-    two = Summed(((lattice.Laplace(ONE), 2),))
+    two = Summed(((lattice.LaplaceShift(ONE), 2),))
     assert sampled_laplace(two, iv.mpf("0.1"), 5, grid) is not None
     assert sampled_laplace(two, iv.mpf("0.1"), 1, grid) is None  # there its curve is known without a sum of steps
     assert sampled_laplace(one, iv.mpf("0.1"), 5, None) is None

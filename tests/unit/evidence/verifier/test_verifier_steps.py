@@ -9,7 +9,7 @@ from dpassay.evidence.verifier.arithmetic.numbers import ONE, ZERO, middle, numb
 from dpassay.evidence.verifier.noises.losses import gaussian_loss
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.sampling.sampled import Sampled
-from dpassay.evidence.verifier.sampling.steps import Steps, repeated
+from dpassay.evidence.verifier.sampling.steps import SampledSteps, repeated
 from forging import block, claim, exactly, lower, sealed, upper
 
 SGD = "poisson(0.01) | clip(l2, 1) | gaussian(1) | times(1000)"
@@ -122,7 +122,7 @@ def test_repeated_gaussian_noise_is_gaussian():
 
 
 def test_what_is_not_sampled_needs_no_theorem_of_its_own():
-    steps = Steps(1, "", ONE, 1, replaced=True)
+    steps = SampledSteps(1, "", ONE, 1, replaced=True)
     loss = gaussian_loss(ONE)
     assert steps.upper(Step("upper", theorem="gaussian"), loss) is loss
     assert middle(loss.delta(ZERO, True)) == pytest.approx(2 * phi(0.5) - 1)

@@ -14,7 +14,7 @@ from dpassay.evidence.verifier.noises.levels import _FOUND, _few, _many, _row, _
 from dpassay.exact.analysis import analyse
 from dpassay.exact.mechanisms.additive_noise import additive_uppers
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
-from dpassay.exact.profiles.level_branches import _by_class, _Search, _tops
+from dpassay.exact.profiles.level_branches import _BranchSearch, _by_class, _tops
 from dpassay.exact.profiles.level_branches import log_delta as own_log_delta
 from dpassay.exact.profiles.level_tables import Levels, _added, _gaussian, _one_more
 from dpassay.exact.profiles.levels import LevelBound
@@ -145,7 +145,11 @@ def test_a_search_of_all_branches_finds_the_worst_vector_of_levels(both_ways: bo
         assert (tops >= every - 1e-12).all()
         found = (_by_class(levels, tops) + levels.log_moments).min(axis=1).max()
     assert found == pytest.approx(exact, abs=1e-9)
-    search, open_, leaves = _Search(levels, 40), list(_Search(levels, 40).start(row)), np.full(every.shape, -math.inf)
+    search, open_, leaves = (
+        _BranchSearch(levels, 40),
+        list(_BranchSearch(levels, 40).start(row)),
+        np.full(every.shape, -math.inf),
+    )
     while open_:  # split until each branch is one vector: none is lost, and none is made up
         branch = open_.pop()
         if branch.cap:

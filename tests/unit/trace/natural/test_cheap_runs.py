@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import betaincinv
 
-from dpassay.trace.natural.columns import Outputs
+from dpassay.trace.natural.columns import RunOutputs
 from dpassay.trace.natural.counting import planned_rates
 from dpassay.trace.natural.runs import generators, own
 from dpassay.trace.natural.whole import WholeReading, read
@@ -106,7 +106,7 @@ def test_outputs_of_many_forms_are_sent_together() -> None:
 
 
 def test_columns_are_those_of_each_output() -> None:
-    outputs = Outputs([read(one) for one in ([1.0, "x 2 y 3"], [2.0, "none"], "else", [3.0, 4.0])])
+    outputs = RunOutputs([read(one) for one in ([1.0, "x 2 y 3"], [2.0, "none"], "else", [3.0, 4.0])])
     assert outputs.numbers(1, "output[0]").tolist() == pytest.approx([1.0, 2.0, math.nan, 3.0], nan_ok=True)
     assert outputs.written(2, "output[1]", 1, 2).tolist() == pytest.approx([3.0] + 3 * [math.nan], nan_ok=True)
 

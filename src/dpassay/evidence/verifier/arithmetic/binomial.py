@@ -67,7 +67,7 @@ def at_least(n: int, k: int, p: Number) -> Number:
 
 
 @dataclass(frozen=True)
-class Bits:
+class BitGroups:
     """Groups of bits with equal noise within each; a 1 is evidence for the first law.
 
     The event is that the loss exceeds ε. With several groups it is bounded only from below.
@@ -100,7 +100,7 @@ class Bits:
 def _of_one_group(p: Number, q: Number, count: int, epsilon: Number) -> Number:
     """P(K ≥ k) − e^ε Q(K ≥ k), where the loss exceeds ε from k on."""
     if q.b <= 0:  # a single 1 reveals the first law
-        return Bits(((p, q, count),)).infinite
+        return BitGroups(((p, q, count),)).infinite
     if (1 - p).b <= 0:  # only ones can occur
         return positive_part(1 - iv.exp(epsilon) * q**count)
     if q.a <= 0 or (1 - p).a <= 0 or (p.a <= q.b and p.b >= q.a):
@@ -137,7 +137,7 @@ def _of_groups(groups: Sequence[Group], epsilon: Number) -> Number:
     for loss, a, b in sums:
         x, y = tails[len(losses) - bisect_right(losses, middle(epsilon) - loss)]
         p, q = p + a * x, q + b * y
-    infinite = Bits(tuple(group for group, _ in known)).infinite
+    infinite = BitGroups(tuple(group for group, _ in known)).infinite
     return largest([infinite, infinite + p - iv.exp(epsilon) * q])
 
 

@@ -54,7 +54,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Laplace:
+class LaplaceShift:
     """The loss of one coordinate with Laplace noise; the shift is in scales.
 
     With bounded noise, centered between its limits, a part `cut` of either tail is missing, and the rest is scaled up.
@@ -149,7 +149,7 @@ class Rungs:
         return Weights.of(self.start, weights[::-1], self.pure * iv.mpf(tilt), upper)
 
 
-Part: TypeAlias = Laplace | Atoms | Rungs
+Part: TypeAlias = LaplaceShift | Atoms | Rungs
 
 
 def _floor(value: Number, slack: str) -> int:
@@ -267,6 +267,6 @@ def compose(parts: Sequence[tuple[Part, int]], grid: Grid, upper: bool) -> Compo
     cut = _CUT / sum(count for _, count in parts)
     placed = [part.place(step, upper, tilt).power(count, cut) for part, count in parts]
     weights = reduce(lambda first, second: first.times(second, cut), placed)
-    leaks = [(part.infinite, count) for part, count in parts if not isinstance(part, Laplace)]
+    leaks = [(part.infinite, count) for part, count in parts if not isinstance(part, LaplaceShift)]
     finite = [(1 - leak) ** count for leak, count in leaks if leak.b > 0]
     return Composed(weights, step, tilt, 1 - math.prod(finite, start=ONE) if finite else ZERO)

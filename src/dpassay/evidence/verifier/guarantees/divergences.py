@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.arithmetic import lattice
-from dpassay.evidence.verifier.arithmetic.binomial import Bits
+from dpassay.evidence.verifier.arithmetic.binomial import BitGroups
 from dpassay.evidence.verifier.arithmetic.normal import gaussian_delta, tail
 from dpassay.evidence.verifier.arithmetic.numbers import (
     INF,
@@ -26,9 +26,9 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
 )
 from dpassay.evidence.verifier.arithmetic.work import spend
 from dpassay.evidence.verifier.noises.losses import (
+    FiniteOutcomes,
     Loss,
     LossCurve,
-    Outcomes,
     Summed,
     Worst,
     laplace_moment,
@@ -85,9 +85,9 @@ def _given_away(loss: Loss) -> bool:
 
 def _formula(loss: Loss, order: Number) -> Number:
     """The divergence of finitely many outputs, or of a sum of independent losses; 0 to infinity if unknown."""
-    if isinstance(loss, Outcomes):
+    if isinstance(loss, FiniteOutcomes):
         return _finite(loss.chances, order)
-    if isinstance(loss, Bits):
+    if isinstance(loss, BitGroups):
         return sum((_finite(((p, q), (1 - p, 1 - q)), order) * count for p, q, count in loss.groups), ZERO)
     if isinstance(loss, Summed):
         return sum((_part(part, order) * count for part, count in loss.parts), ZERO)
@@ -107,7 +107,7 @@ def _finite(chances: tuple[tuple[Number, Number], ...], order: Number) -> Number
 
 
 def _part(part: lattice.Part, order: Number) -> Number:
-    if isinstance(part, lattice.Laplace):
+    if isinstance(part, lattice.LaplaceShift):
         if part.cut.b > 0:  # of noise that is drawn again until it lies between limits it is not known
             return hull(ZERO, INF)
         return laplace_moment(part.shift, order) / (order - 1)

@@ -10,12 +10,12 @@ from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.arithmetic.numbers import INF, ONE, ZERO, Number, hull, iv, largest, smallest
 from dpassay.evidence.verifier.reading import Guarantee
 from dpassay.evidence.verifier.regions.pairs import Pair, along_first_axis, distance
-from dpassay.evidence.verifier.regions.regions import DIRECTIONS, NORMS, SINGLE, Stage, power_sum, spread
+from dpassay.evidence.verifier.regions.regions import DIRECTIONS, NORMS, SINGLE, ParsedStage, power_sum, spread
 
 _NO_VECTORS = ("dropout", "query", "rows", "poisson", "subsample", "shuffle", *SINGLE)
 
 
-def start_of(stages: Sequence[Stage], stated: Guarantee, neighbours: str, dim: int) -> int:
+def start_of(stages: Sequence[ParsedStage], stated: Guarantee, neighbours: str, dim: int) -> int:
     """Where the vectors whose distance counts enter: before the first stage, or after the stage that encodes texts."""
     if neighbours != "any":
         raise CertificateError("metric DP is about any two inputs")
@@ -27,7 +27,7 @@ def start_of(stages: Sequence[Stage], stated: Guarantee, neighbours: str, dim: i
     return start
 
 
-def most_per_unit(stages: Sequence[Stage], start: int, position: int, dim: int, stated: Guarantee) -> Number:
+def most_per_unit(stages: Sequence[ParsedStage], start: int, position: int, dim: int, stated: Guarantee) -> Number:
     """An upper bound on the loss per unit of distance; the noise is at a position, with vectors of a dimension."""
     if position >= len(stages):
         raise CertificateError("there is no noise")
@@ -47,7 +47,7 @@ def most_per_unit(stages: Sequence[Stage], start: int, position: int, dim: int, 
     return iv.mpf(rate.b) * factor * count
 
 
-def _direction_rate(noise: Stage, metric: str, dim: int, before: Sequence[Stage]) -> Number:
+def _direction_rate(noise: ParsedStage, metric: str, dim: int, before: Sequence[ParsedStage]) -> Number:
     """For unit vectors: a chord is at most its angle, and that at most π/2 chords; docs/proofs/sphere.md, point 4."""
     if before:
         raise CertificateError("distances are between the unit vectors that are the input")
@@ -59,14 +59,14 @@ def _direction_rate(noise: Stage, metric: str, dim: int, before: Sequence[Stage]
     return kappa * (ONE if noise.name == "vmf" else iv.pi / 2) * spread(dim, NORMS[metric], 2.0)
 
 
-def _own_rate(noise: Stage, before: Sequence[Stage]) -> Number:
+def _own_rate(noise: ParsedStage, before: Sequence[ParsedStage]) -> Number:
     """The loss of Mahalanobis noise per unit of its own norm, docs/proofs/radial.md, point 6."""
     if noise.name != "mahalanobis" or before:
         raise CertificateError("the metric is that of Mahalanobis noise on the input vectors")
     return 1 / noise.numbers["scale"]
 
 
-def _stretch(stage: Stage, q: float, dim: int) -> Number:
+def _stretch(stage: ParsedStage, q: float, dim: int) -> Number:
     """How many times as far apart in lq as its inputs two outputs of a stage can be."""
     if stage.name == "clamp":
         return ONE
@@ -78,7 +78,7 @@ def _stretch(stage: Stage, q: float, dim: int) -> Number:
     raise CertificateError(f"it is not known by how much {stage.name} stretches distances")
 
 
-def _rate(noise: Stage, q: float, dim: int, before: Sequence[Stage]) -> Number:
+def _rate(noise: ParsedStage, q: float, dim: int, before: Sequence[ParsedStage]) -> Number:
     """The largest loss of a noise per unit of lq distance between two values."""
     if noise.name == "laplace":
         return spread(dim, q, 1.0) / noise.numbers["scale"]
@@ -96,7 +96,7 @@ def _rate(noise: Stage, q: float, dim: int, before: Sequence[Stage]) -> Number:
     raise CertificateError(f"nothing bounds the loss of {noise.name or 'no'} noise per unit of distance")
 
 
-def _bounded_rate(noise: Stage, before: Sequence[Stage]) -> Number:
+def _bounded_rate(noise: ParsedStage, before: Sequence[ParsedStage]) -> Number:
     """One coordinate of Laplace noise between limits: 1/scale, and as much again at a limit; point 7.
 
     How fast the chance to stay between the limits changes is largest nearest to one of them.
@@ -116,7 +116,7 @@ def _bounded_rate(noise: Stage, before: Sequence[Stage]) -> Number:
     return (1 + largest(rises)) / scale
 
 
-def _least_chance(noise: Stage, dim: int, before: Sequence[Stage]) -> Number:
+def _least_chance(noise: ParsedStage, dim: int, before: Sequence[ParsedStage]) -> Number:
     """The smallest probability of an output, with scores between limits; from 0 if no limits are known."""
     if len(before) != 1 or before[0].name != "clamp":
         return hull(ZERO, ONE / dim)
@@ -124,7 +124,7 @@ def _least_chance(noise: Stage, dim: int, before: Sequence[Stage]) -> Number:
     return 1 / (1 + (dim - 1) * iv.exp(noise.numbers["rate"] * width))
 
 
-def length(pair: Pair, metric: str, noise: Stage | None = None) -> Number:
+def length(pair: Pair, metric: str, noise: ParsedStage | None = None) -> Number:
     """The distance between two input vectors, perhaps in the norm of the noise; an angle is bounded only from above.
 
     An angle θ of unit vectors at the distance c is 2·asin(c/2), and asin(u) ≤ u/√(1 − u²); none is above π.
@@ -145,7 +145,7 @@ def length(pair: Pair, metric: str, noise: Stage | None = None) -> Number:
     return hull(ZERO, 2 * half / iv.sqrt(1 - half**2))
 
 
-def least_per_unit(loss: Number, pair: Pair, metric: str, noise: Stage | None) -> Number:
+def least_per_unit(loss: Number, pair: Pair, metric: str, noise: ParsedStage | None) -> Number:
     """The loss of a pair divided by its distance, from below; of vectors that come in right before a noise, if any."""
     far = length(pair, metric, noise)
     if not far.b > 0:

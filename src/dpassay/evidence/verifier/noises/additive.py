@@ -20,8 +20,8 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
 from dpassay.evidence.verifier.noises.fourier import Fourier
 from dpassay.evidence.verifier.noises.levels import Ladder
 from dpassay.evidence.verifier.noises.losses import (
+    FiniteOutcomes,
     Loss,
-    Outcomes,
     Worst,
     chance_above,
     gaussian_loss,
@@ -35,8 +35,8 @@ from dpassay.evidence.verifier.regions.pairs import Pair, differing, distance
 from dpassay.evidence.verifier.regions.regions import (
     INFINITE,
     NORMS,
-    Shape,
-    Stage,
+    ParsedStage,
+    RegionShape,
     diameter,
     even_gap,
     largest_norm,
@@ -48,23 +48,23 @@ Gaps = list[tuple[Number, int]]  # by how much the second value is larger, and i
 _MOST_OUTCOMES = 2000
 
 
-def laplace_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
+def laplace_pair(stage: ParsedStage, pair: Pair, grid: Grid | None) -> Loss:
     """The sum of the coordinates' losses."""
     return laplace_loss(differing(pair), stage.numbers["scale"], grid)
 
 
-def gaussian_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
+def gaussian_pair(stage: ParsedStage, pair: Pair, grid: Grid | None) -> Loss:
     """From the l2 distance alone."""
     return gaussian_loss(distance(pair, 2.0) / stage.numbers["sigma"])
 
 
-def one_sided_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
+def one_sided_pair(stage: ParsedStage, pair: Pair, grid: Grid | None) -> Loss:
     """An output below the second value reveals the first."""
     ways = [sum((sign * gap * n for gap, n in differing(pair) if (sign * gap).a > 0), ZERO) for sign in (1, -1)]
     return leak_loss(1 - iv.exp(-largest(ways) / stage.numbers["scale"]))
 
 
-def _largest(shape: Shape, q: float) -> Number:
+def _largest(shape: RegionShape, q: float) -> Number:
     """The largest lq distance, from above."""
     found = diameter(shape, q)
     if is_infinite(found):
@@ -72,18 +72,18 @@ def _largest(shape: Shape, q: float) -> Number:
     return iv.mpf(found.b)
 
 
-def laplace_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+def laplace_upper(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """docs/proofs/laplace.md: at most the l1 diameter over the scale."""
     return pure_loss(_largest(shape, 1.0) / stage.numbers["scale"])
 
 
-def worst_shift(stage: Stage, shape: Shape, step: Step) -> Loss:
+def worst_shift(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """docs/proofs/worst-shift.md: at each ε one of a few shifts is the worst."""
     shifts = worst_shifts(shape)
     return Worst([laplace_loss(shift, stage.numbers["scale"], step.grid) for shift in shifts])
 
 
-def worst_shifts(shape: Shape) -> list[list[tuple[Number, int]]]:
+def worst_shifts(shape: RegionShape) -> list[list[tuple[Number, int]]]:
     """Shifts one of which is worst for Laplace noise at each ε: how far coordinates move, and how many move that far.
 
     A larger gap in any coordinate is worse, and at equal l1 distance one coordinate is the worst.
@@ -101,7 +101,7 @@ def worst_shifts(shape: Shape) -> list[list[tuple[Number, int]]]:
     raise CertificateError(f"the worst shift of the region {shape.kind} is not known")
 
 
-def renyi(stage: Stage, shape: Shape, step: Step) -> Loss:
+def renyi(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """docs/proofs/renyi.md."""
     if step.order is None:
         raise CertificateError("a Rényi divergence needs its order")
@@ -109,19 +109,19 @@ def renyi(stage: Stage, shape: Shape, step: Step) -> Loss:
     return renyi_loss(smallest(each), shape.dim, step.order)
 
 
-def saddlepoint(stage: Stage, shape: Shape, step: Step) -> Loss:
+def saddlepoint(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """docs/proofs/saddlepoint.md."""
     norm, even, tilt = _tilted(stage, shape, step)
     return Fourier(even * shape.dim, even**2, norm**2, shape.dim, tilt)
 
 
-def levels(stage: Stage, shape: Shape, step: Step) -> Loss:
+def levels(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """docs/proofs/levels.md."""
     _, even, tilt = _tilted(stage, shape, step)
     return Ladder(even * shape.dim, even * iv.sqrt(shape.dim), shape.dim, tilt)
 
 
-def _tilted(stage: Stage, shape: Shape, step: Step) -> tuple[Number, Number, float]:
+def _tilted(stage: ParsedStage, shape: RegionShape, step: Step) -> tuple[Number, Number, float]:
     """The largest norm of a shift, each coordinate of the even one, both in scales, and a tilt."""
     if step.tilt is None or not step.tilt.a > 0:
         raise CertificateError("a bound on all shifts of a ball needs its tilt, above 0")
@@ -129,14 +129,14 @@ def _tilted(stage: Stage, shape: Shape, step: Step) -> tuple[Number, Number, flo
     return norm, norm / root(shape.dim, p), middle(step.tilt)
 
 
-def _norms(stage: Stage, shape: Shape) -> list[tuple[Number, float]]:
+def _norms(stage: ParsedStage, shape: RegionShape) -> list[tuple[Number, float]]:
     """The largest lp norm of a shift in scales, and p ≥ 2; with two balls each bounds all shifts."""
     base = shape.one.parts[0] if shape.one.parts else shape.one  # before squashing or rounding
     found = [max(2.0, one.p) for one in base.balls] or [2.0 if base.differing == 1 else INFINITE]
     return [(_largest(shape, p) / stage.numbers["scale"], p) for p in found]
 
 
-def clamped(stage: Stage, shape: Shape, behind: Sequence[Stage]) -> Loss:
+def clamped(stage: ParsedStage, shape: RegionShape, behind: Sequence[ParsedStage]) -> Loss:
     """Nothing beyond the limits of clamps right after the noise is visible: the largest loss is that of the limits."""
     low, high, squashes = -INF, INF, []
     for after in behind:
@@ -164,14 +164,14 @@ def _before_squashes(kinds: Sequence[str], value: Number) -> Number:
     return value
 
 
-def _beyond(stage: Stage, near: Number, far: Number) -> Number:
+def _beyond(stage: ParsedStage, near: Number, far: Number) -> Number:
     """ln P(Z > near) − ln P(Z > far), near below far; if both are infinite, there is no bound here."""
     if far.b == INF:
         return INF
     return log(chance_above(stage, ZERO, near)) - log(chance_above(stage, ZERO, far))
 
 
-def _sides(shape: Shape) -> tuple[Number, Number, int]:
+def _sides(shape: RegionShape) -> tuple[Number, Number, int]:
     """The limits between which coordinates differ, and how many differ."""
     limit = iv.mpf(largest_norm(shape, INFINITE).b)
     if is_infinite(limit):
@@ -179,22 +179,22 @@ def _sides(shape: Shape) -> tuple[Number, Number, int]:
     return (shape.low, shape.high, shape.differing) if shape.kind == "box" else (-limit, limit, shape.dim)
 
 
-def gaussian_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+def gaussian_upper(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """docs/proofs/gaussian.md: the farthest pair in l2 is the worst."""
     return gaussian_loss(_largest(shape, 2.0) / stage.numbers["sigma"])
 
 
-def radial_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+def radial_upper(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """docs/proofs/radial.md: at most the diameter in the noise's norm over the scale."""
     return pure_loss(_largest(shape, NORMS[stage.words["norm"]]) / stage.numbers["scale"])
 
 
-def mahalanobis_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+def mahalanobis_upper(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """docs/proofs/radial.md, point 6: at most the l2 diameter over the root of the least eigenvalue, and the scale."""
     return pure_loss(_largest(shape, 2.0) / (stage.numbers["scale"] * iv.sqrt(stage.numbers["least"])))
 
 
-def one_sided_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+def one_sided_upper(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """An output below the second value reveals the first; with few ones, at least one position has a 1 before."""
     rise = iv.mpf(min(shape.ones, shape.dim - 1)) if shape.values == "sparse" else _largest(shape, 1.0)
     return leak_loss(1 - iv.exp(-rise / stage.numbers["scale"]))
@@ -203,7 +203,7 @@ def one_sided_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
 # ── Exponential noise that may be left out, or lost together with its value ─────────────────────
 
 
-def mixture_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
+def mixture_pair(stage: ParsedStage, pair: Pair, grid: Grid | None) -> Loss:
     """The loss of one pair, the larger of both directions.
 
     If all coordinates move the same way, only outputs that reveal the value matter: other losses are not positive.
@@ -212,21 +212,21 @@ def mixture_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
     ways = [[(sign * gap, n) for gap, n in gaps] for sign in (1, -1)]
     mixed = all(any(gap.a > 0 for gap, _ in way) for way in ways)
     if mixed and math.prod(count + 1 for _, count in gaps) <= _MOST_OUTCOMES:
-        return Worst([Outcomes(_outcomes(stage, way)) for way in ways])
+        return Worst([FiniteOutcomes(_outcomes(stage, way)) for way in ways])
     return leak_loss(largest(leak(stage, way) for way in ways))
 
 
-def _weight(stage: Stage) -> Number:
+def _weight(stage: ParsedStage) -> Number:
     """The probability that noise is added at all."""
     return stage.numbers.get("weight", ZERO)
 
 
-def _shared(stage: Stage, gap: Number) -> Number:
+def _shared(stage: ParsedStage, gap: Number) -> Number:
     """The probability that added noise leaves a value where one that is `gap` larger can be too."""
     return ZERO if is_infinite(gap) or "scale" not in stage.numbers else iv.exp(-gap / stage.numbers["scale"])
 
 
-def leak(stage: Stage, gaps: Gaps) -> Number:
+def leak(stage: ParsedStage, gaps: Gaps) -> Number:
     """The probability that an output reveals the first value: it hits the atom, or lies where the second cannot be."""
     hidden = ONE
     for gap, count in gaps:
@@ -237,7 +237,7 @@ def leak(stage: Stage, gaps: Gaps) -> Number:
     return largest([ZERO, 1 - hidden])
 
 
-def _outcomes(stage: Stage, gaps: Gaps) -> tuple[tuple[Number, Number], ...]:
+def _outcomes(stage: ParsedStage, gaps: Gaps) -> tuple[tuple[Number, Number], ...]:
     """What is visible: how many coordinates of each group are lost, with the others' noise where both can be.
 
     There the two densities have a constant ratio. The second value cannot give any other output.
@@ -251,7 +251,7 @@ def _outcomes(stage: Stage, gaps: Gaps) -> tuple[tuple[Number, Number], ...]:
     return (*seen, (leak(stage, gaps), ZERO))
 
 
-def overlap(stage: Stage, shape: Shape, step: Step) -> Loss:
+def overlap(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """No event distinguishes two laws by more than the mass they do not share; each coordinate shares this much.
 
     For balls and similar regions the even pair shares the least.

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.arithmetic.lattice import Grid, Laplace
+from dpassay.evidence.verifier.arithmetic.lattice import Grid, LaplaceShift
 from dpassay.evidence.verifier.arithmetic.numbers import (
     ZERO,
     Number,
@@ -19,18 +19,18 @@ from dpassay.evidence.verifier.arithmetic.work import spend
 from dpassay.evidence.verifier.noises.losses import Loss, LossCurve, Summed, Worst, bits_loss, loss_at_zero, pure_loss
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions.pairs import Pair, same
-from dpassay.evidence.verifier.regions.regions import INFINITE, Shape, Stage, diameter, largest_norm
+from dpassay.evidence.verifier.regions.regions import INFINITE, ParsedStage, RegionShape, diameter, largest_norm
 
 _EVEN = iv.mpf("1e-40")
 _CELLS = 1 << 13
 _SLACK = 1e-12
 
 
-def _width(stage: Stage) -> Number:
+def _width(stage: ParsedStage) -> Number:
     return (stage.numbers["high"] - stage.numbers["low"]) / stage.numbers["scale"]
 
 
-def _ends(stage: Stage, x: Number, y: Number) -> tuple[Number, Number, Number]:
+def _ends(stage: ParsedStage, x: Number, y: Number) -> tuple[Number, Number, Number]:
     """The distance of the smaller value from the lower limit, of the other from the upper, and between them.
 
     A value beyond a limit is moved to it: its output has the same distribution.
@@ -74,18 +74,18 @@ def _is_even(ends: tuple[Number, Number, Number]) -> bool:
     return bool(abs(ends[0] - ends[1]).b <= _EVEN.a)
 
 
-def _even_part(ends: tuple[Number, Number, Number], count: int) -> tuple[Laplace, int]:
-    return Laplace(ends[2], iv.exp(-smallest(ends[:2]))), count
+def _even_part(ends: tuple[Number, Number, Number], count: int) -> tuple[LaplaceShift, int]:
+    return LaplaceShift(ends[2], iv.exp(-smallest(ends[:2]))), count
 
 
-def _coordinates(ends: tuple[Number, Number, Number], count: int, stage: Stage, grid: Grid | None) -> Loss:
+def _coordinates(ends: tuple[Number, Number, Number], count: int, stage: ParsedStage, grid: Grid | None) -> Loss:
     """The loss of `count` equal coordinates: one, or several with both directions equal."""
     if count == 1:
         return Worst([_one_way(edge, ends[2], _width(stage)) for edge in ends[:2]])
     return Summed((_even_part(ends, count),), grid)
 
 
-def bounded_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
+def bounded_pair(stage: ParsedStage, pair: Pair, grid: Grid | None) -> Loss:
     """Two vectors; for several coordinates that are not even, ε at δ = 0, and on which side of the middle each lies."""
     blocks = [(_ends(stage, b.x, b.y), b.count, b) for b in pair if not same(b)]
     moved = [(ends, count, b) for ends, count, b in blocks if ends[2].a > 0]
@@ -114,7 +114,7 @@ def _below_middle(ends: tuple[Number, Number, Number], width: Number) -> Number:
     return at_most_one(below / (_inside(edge, width) / 2))
 
 
-def bounded_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+def bounded_upper(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """Answers may lie anywhere; other values lie between limits, and these are the worst pair in each order."""
     times, one, width = (shape.count if shape.kind == "repeated" else 1), shape.one, _width(stage)
     if one.kind in ("answers", "rounded"):

@@ -22,8 +22,8 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
     surely_equal,
 )
 from dpassay.evidence.verifier.noises.losses import (
+    FiniteOutcomes,
     Loss,
-    Outcomes,
     Summed,
     Worst,
     bits_loss,
@@ -34,14 +34,14 @@ from dpassay.evidence.verifier.noises.losses import (
     range_loss,
 )
 from dpassay.evidence.verifier.reading import Step
-from dpassay.evidence.verifier.regions.pairs import Block, Pair, by_parity, differing
-from dpassay.evidence.verifier.regions.regions import INFINITE, Shape, Stage, diameter
+from dpassay.evidence.verifier.regions.pairs import Pair, PairBlock, by_parity, differing
+from dpassay.evidence.verifier.regions.regions import INFINITE, ParsedStage, RegionShape, diameter
 
 _ALIKE = iv.mpf("1e-40")
 _LISTED = 8  # bits for which all ways to differ are listed
 
 
-def noised_bits(stage: Stage, pair: Pair) -> list[tuple[Number, Number, int]]:
+def noised_bits(stage: ParsedStage, pair: Pair) -> list[tuple[Number, Number, int]]:
     """P(1) of each bit under both strings, and how many bits there are of each kind."""
     groups = []
     for block in by_parity(pair):
@@ -51,7 +51,7 @@ def noised_bits(stage: Stage, pair: Pair) -> list[tuple[Number, Number, int]]:
     return groups
 
 
-def _kept_and_flipped(stage: Stage) -> tuple[Number, Number] | None:
+def _kept_and_flipped(stage: ParsedStage) -> tuple[Number, Number] | None:
     """The probabilities of a bit's own value and of the other one, if ones and zeros are treated equally everywhere.
 
     Each interval covers the values at all positions; for probabilities near 0 their rounding differences may dominate.
@@ -67,10 +67,10 @@ def _one_hot_pairs(dim: int) -> list[Pair]:
     """The 1 moves from an even to an odd position, between two even ones, or between two odd ones."""
     places = {"even": dim - dim // 2, "odd": dim // 2}
     moves = [("even", "odd"), *((parity, parity) for parity, room in places.items() if room > 1)]
-    return [(Block(ONE, ZERO, 1, first), Block(ZERO, ONE, 1, second)) for first, second in moves]
+    return [(PairBlock(ONE, ZERO, 1, first), PairBlock(ZERO, ONE, 1, second)) for first, second in moves]
 
 
-def bits_pair(stage: Stage, pair: Pair, grid: lattice.Grid | None) -> Loss:
+def bits_pair(stage: ParsedStage, pair: Pair, grid: lattice.Grid | None) -> Loss:
     """The loss of two strings; of short ones also by listing their outputs, which is exact at every ε."""
     groups = [(p, q, count) for p, q, count in noised_bits(stage, pair) if not (p.a == q.a and p.b == q.b)]
     known = bits_loss(groups)
@@ -89,10 +89,10 @@ def _listed_loss(groups: list[tuple[Number, Number, int]]) -> Worst:
             for ones, way in enumerate(ways)
         ]
         outcomes = [(a * x, b * y) for a, b in outcomes for x, y in each]
-    return Worst([Outcomes(tuple(outcomes)), Outcomes(tuple((q, p) for p, q in outcomes))])
+    return Worst([FiniteOutcomes(tuple(outcomes)), FiniteOutcomes(tuple((q, p) for p, q in outcomes))])
 
 
-def bits_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+def bits_upper(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """A loss that no pair of strings exceeds.
 
     With equal noise on all bits, a string that differs in more positions is worse. Otherwise each bit is replaced by a
@@ -117,7 +117,7 @@ def bits_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     return Worst([_all_bits(stage, even, odd, step.grid) for even, odd in begins])
 
 
-def _sparse_ways(stage: Stage, shape: Shape) -> list[list[tuple[Number, Number, int]]]:
+def _sparse_ways(stage: ParsedStage, shape: RegionShape) -> list[list[tuple[Number, Number, int]]]:
     """All ways in which two strings with few ones can differ, by parity: docs/proofs/randomized-response.md, point 10.
 
     A string that has no 1 of its own shares one with the other; a way that differs in more positions is worse.
@@ -136,7 +136,7 @@ def _sparse_ways(stage: Stage, shape: Shape) -> list[list[tuple[Number, Number, 
     return [[(p, q, n) for (p, q), n in zip(chances, way, strict=True) if n] for way in worst]
 
 
-def _all_bits(stage: Stage, even: int, odd: int, grid: lattice.Grid | None) -> Loss:
+def _all_bits(stage: ParsedStage, even: int, odd: int, grid: lattice.Grid | None) -> Loss:
     """Given numbers of bits at even and at odd positions, any of which may differ in any direction."""
     places = (("even", even), ("odd", odd))
     chances = [(stage.numbers[key], stage.numbers["zero"], count) for key, count in places if count]
@@ -171,33 +171,35 @@ def _envelope(p: Number, q: Number) -> lattice.Atoms:
     return lattice.Atoms(tuple(atoms), positive_part(here[0]))
 
 
-def category_pair(stage: Stage, pair: Pair, grid: lattice.Grid | None) -> Loss:
+def category_pair(stage: ParsedStage, pair: Pair, grid: lattice.Grid | None) -> Loss:
     """The loss of two names."""
     return _category_loss(stage) if differing(pair) else pure_loss(ZERO)
 
 
-def category_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+def category_upper(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """The loss of any two names."""
     return _category_loss(stage)
 
 
-def _category_loss(stage: Stage) -> Loss:
+def _category_loss(stage: ParsedStage) -> Loss:
     """Keep one of k categories, otherwise name any other: all pairs are equivalent."""
     count, keep = stage.wholes["k"], stage.numbers["keep"]
     if count == 1:
         return pure_loss(ZERO)
     other = (1 - keep) / (count - 1)
     rest = other * (count - 2)
-    return pure_loss(ZERO) if surely_equal(keep, other) else Outcomes(((keep, other), (other, keep), (rest, rest)))
+    return (
+        pure_loss(ZERO) if surely_equal(keep, other) else FiniteOutcomes(((keep, other), (other, keep), (rest, rest)))
+    )
 
 
-def choice_pair(stage: Stage, pair: Pair, grid: lattice.Grid | None = None) -> Loss:
+def choice_pair(stage: ParsedStage, pair: Pair, grid: lattice.Grid | None = None) -> Loss:
     """The exponential mechanism between two vectors of scores, the larger of both directions."""
     chances = choice_chances(stage, pair)
     return both_ways([(p * block.count, q * block.count) for (p, q), block in zip(chances, pair, strict=True)])
 
 
-def choice_chances(stage: Stage, pair: Pair) -> list[tuple[Number, Number]]:
+def choice_chances(stage: ParsedStage, pair: Pair) -> list[tuple[Number, Number]]:
     """The probability of one output of each block, under both vectors."""
     rate = stage.numbers["rate"]
     sides = []
@@ -210,12 +212,12 @@ def choice_chances(stage: Stage, pair: Pair) -> list[tuple[Number, Number]]:
     return list(zip(*sides, strict=True))
 
 
-def top_k_pair(stage: Stage, pair: Pair, grid: lattice.Grid | None = None) -> Loss:
+def top_k_pair(stage: ParsedStage, pair: Pair, grid: lattice.Grid | None = None) -> Loss:
     """A choice among the k largest scores, between two vectors of scores, the larger of both directions."""
     return both_ways(top_k_chances(stage, pair))
 
 
-def top_k_chances(stage: Stage, pair: Pair) -> list[tuple[Number, Number]]:
+def top_k_chances(stage: ParsedStage, pair: Pair) -> list[tuple[Number, Number]]:
     """Under both vectors, the probability of each block's outputs that both of them keep, or only one of them.
 
     Ties go to the first scores: a block's coordinates are the next ones in order.
@@ -254,7 +256,7 @@ def _largest_first(values: list[Number], counts: list[int], k: int) -> list[int]
     return kept
 
 
-def top_k_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+def top_k_upper(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """Outputs that the other vector does not keep have at most some probability; the loss of the others is bounded."""
     k, rate, others = stage.wholes["k"], stage.numbers["rate"], shape.dim - stage.wholes["k"]
     if others >= k:
@@ -269,7 +271,7 @@ def top_k_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     return leak_loss(leak, iv.mpf(common.b))
 
 
-def score_spread(shape: Shape) -> Number:
+def score_spread(shape: RegionShape) -> Number:
     """The maximum of (largest − smallest coordinate of x − y).
 
     Two coordinates of a vector of lq norm 1 differ by at most 2^(1 − 1/q); if all move the same way, by the largest
@@ -281,25 +283,25 @@ def score_spread(shape: Shape) -> Number:
     return smallest(diameter(shape, q) * power for q, power in powers.items())
 
 
-def score_width(shape: Shape) -> Number:
+def score_width(shape: RegionShape) -> Number:
     """The maximum of (largest − smallest coordinate) of one vector."""
     if shape.kind in ("box", "answers", "rounded"):  # answers have limits if they were clamped
         return shape.high - shape.low
     return score_spread(shape) / 2 if shape.kind in ("ball", "sphere") else INF  # they contain −x with every x
 
 
-def choice_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+def choice_upper(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """At most the rate times the spread of the scores, and what their width allows."""
     inner = shape.one
     if inner.one_hot and inner.dim > 1:  # all pairs are equivalent, and so are both directions of one
-        rest = (Block(ZERO, ZERO, inner.dim - 2),) if inner.dim > 2 else ()
-        pair = (Block(ONE, ZERO, 1), Block(ZERO, ONE, 1), *rest)
+        rest = (PairBlock(ZERO, ZERO, inner.dim - 2),) if inner.dim > 2 else ()
+        pair = (PairBlock(ONE, ZERO, 1), PairBlock(ZERO, ONE, 1), *rest)
         chances = zip(choice_chances(stage, pair), pair, strict=True)
-        return Outcomes(tuple((p * block.count, q * block.count) for (p, q), block in chances))
+        return FiniteOutcomes(tuple((p * block.count, q * block.count) for (p, q), block in chances))
     return pure_loss(_largest_losses(stage, inner)[1])
 
 
-def choice_range(stage: Stage, shape: Shape, step: Step) -> Loss:
+def choice_range(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """The losses also differ by at most the rate times the spread."""
     spread, pure = _largest_losses(stage, shape.one)
     if shape.one.kind == "box" and shape.one.differing == 1 and shape.one.dim > 1 and spread.b < INF:
@@ -308,7 +310,7 @@ def choice_range(stage: Stage, shape: Shape, step: Step) -> Loss:
     return range_loss(smallest([spread, 2 * pure]), pure)
 
 
-def _largest_losses(stage: Stage, shape: Shape) -> tuple[Number, Number]:
+def _largest_losses(stage: ParsedStage, shape: RegionShape) -> tuple[Number, Number]:
     """The rate times the spread, and the largest loss."""
     if shape.dim == 1:  # all scores are equal
         return ZERO, ZERO

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.arithmetic.binomial import Bits, joined
+from dpassay.evidence.verifier.arithmetic.binomial import BitGroups, joined
 from dpassay.evidence.verifier.arithmetic.lattice import MOST_CELLS, Grid, Rungs
 from dpassay.evidence.verifier.arithmetic.numbers import (
     INF,
@@ -24,10 +24,25 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
     whole_part,
 )
 from dpassay.evidence.verifier.arithmetic.work import KEPT_NUMBER, spend
-from dpassay.evidence.verifier.noises.losses import FEW_BITS, Loss, LossCurve, Outcomes, Summed, leak_loss, pure_loss
+from dpassay.evidence.verifier.noises.losses import (
+    FEW_BITS,
+    FiniteOutcomes,
+    Loss,
+    LossCurve,
+    Summed,
+    leak_loss,
+    pure_loss,
+)
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions.pairs import Pair, differing
-from dpassay.evidence.verifier.regions.regions import INFINITE, Shape, Stage, diameter, is_whole, rounded_steps
+from dpassay.evidence.verifier.regions.regions import (
+    INFINITE,
+    ParsedStage,
+    RegionShape,
+    diameter,
+    is_whole,
+    rounded_steps,
+)
 
 _FARTHEST = 10**6  # a distance in one coordinate beyond which losses are not computed
 _MOST_EVENTS = 64
@@ -48,7 +63,7 @@ def whole_gaps(pair: Pair) -> Shifts | None:
     return found
 
 
-def whole_shifts(shape: Shape) -> Shifts | None:
+def whole_shifts(shape: RegionShape) -> Shifts | None:
     """The worst differences at each ε, if they are known; a larger one in any coordinate is worse.
 
     At equal l1 distance a single coordinate is the worst: docs/proofs/discrete-gaussian.md, point 6.
@@ -77,13 +92,13 @@ def whole_shifts(shape: Shape) -> Shifts | None:
     raise CertificateError(f"nothing is known about discrete noise on the region {shape.kind}")
 
 
-def discrete_laplace_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
+def discrete_laplace_pair(stage: ParsedStage, pair: Pair, grid: Grid | None) -> Loss:
     """Values that do not differ by integers have no output in common."""
     shifts = whole_gaps(pair)
     return leak_loss(ONE) if shifts is None else _discrete_laplace(shifts, stage.numbers["scale"], grid)
 
 
-def discrete_laplace_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+def discrete_laplace_upper(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """The worst differences for some regions; for the others the whole l1 distance in one coordinate."""
     shifts, scale = whole_shifts(shape), stage.numbers["scale"]
     if shifts is None:
@@ -92,7 +107,7 @@ def discrete_laplace_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     return _discrete_laplace(shifts, scale, step.grid)
 
 
-def _l1_distance(shape: Shape) -> int:
+def _l1_distance(shape: RegionShape) -> int:
     """The largest l1 distance between two vectors of integers."""
     return whole_part(iv.mpf(diameter(shape, 1.0).b))
 
@@ -150,10 +165,10 @@ def _steps_of_one(count: int, scale: Number) -> Loss:
     """Coordinates that move by 1: each is a bit that is kept with probability 1/(1 + e^(−1/scale))."""
     keep = 1 / (1 + iv.exp(-1 / scale))
     if count > FEW_BITS:
-        return Bits(joined([(keep, 1 - keep, count)]))
+        return BitGroups(joined([(keep, 1 - keep, count)]))
     ways = [math.comb(count, kept) for kept in range(count + 1)]
     chances = [way * keep**kept * (1 - keep) ** (count - kept) for kept, way in enumerate(ways)]
-    outcomes = Outcomes(tuple(zip(chances, reversed(chances), strict=True)))
+    outcomes = FiniteOutcomes(tuple(zip(chances, reversed(chances), strict=True)))
     return LossCurve(
         count / scale,
         lambda epsilon: outcomes.delta(epsilon, True),
@@ -188,7 +203,7 @@ def _rungs(size: int, scale: Number) -> Rungs:
     return Rungs(-size, (*reversed([*chances, ZERO, ratio**size / (1 + ratio)]),), 1 / scale)
 
 
-def discrete_gaussian_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
+def discrete_gaussian_pair(stage: ParsedStage, pair: Pair, grid: Grid | None) -> Loss:
     """What the coordinate that moves farthest shows."""
     shifts = whole_gaps(pair)
     if shifts is None:
@@ -196,7 +211,7 @@ def discrete_gaussian_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
     return _one_gaussian(max(shifts, default=0), stage.numbers["sigma"], grid)
 
 
-def discrete_gaussian_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+def discrete_gaussian_upper(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """Rényi divergences of at most the order times ρ; or the loss of one coordinate that moves as far as all do."""
     sigma, shifts = stage.numbers["sigma"], whole_shifts(shape)
     if step.order is not None:

@@ -13,7 +13,7 @@ from dpassay.evidence.verifier.noises.sphere import sphere_pair, sphere_upper
 from dpassay.evidence.verifier.noises.staircase import staircase_pair, staircase_upper
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions.pairs import Pair
-from dpassay.evidence.verifier.regions.regions import DIRECTIONS, INFINITE, Shape, Stage, diameter
+from dpassay.evidence.verifier.regions.regions import DIRECTIONS, INFINITE, ParsedStage, RegionShape, diameter
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,11 @@ class KnownNoise:
     """The loss of a pair, with the name of its theorem; and theorems about all pairs, by name."""
 
     theorem: str = ""
-    pair_loss: Callable[[Stage, Pair, Grid | None], Loss] | None = None
-    uppers: Mapping[str, Callable[[Stage, Shape, Step], Loss]] = field(default_factory=dict)
+    pair_loss: Callable[[ParsedStage, Pair, Grid | None], Loss] | None = None
+    uppers: Mapping[str, Callable[[ParsedStage, RegionShape, Step], Loss]] = field(default_factory=dict)
 
 
-def _constant(stage: Stage, shape: Shape, step: Step) -> Loss:
+def _constant(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """Values that cannot differ cannot be distinguished."""
     if diameter(shape, INFINITE).b > 0:
         raise CertificateError("values before the noise can differ")
@@ -74,7 +74,7 @@ KNOWN = {
 }
 
 
-def upper(step: Step, stage: Stage, shape: Shape, behind: Sequence[Stage] = ()) -> Loss:
+def upper(step: Step, stage: ParsedStage, shape: RegionShape, behind: Sequence[ParsedStage] = ()) -> Loss:
     """An upper bound on the loss of any two values of a region after a noise, by the theorem named in a step."""
     if step.theorem == "post-processing" and stage.name in ("laplace", "gaussian"):
         return additive.clamped(stage, shape, behind)
@@ -84,7 +84,7 @@ def upper(step: Step, stage: Stage, shape: Shape, behind: Sequence[Stage] = ()) 
     return known(stage, shape, step)
 
 
-def joined_noise(noises: Sequence[Stage]) -> Stage | None:
+def joined_noise(noises: Sequence[ParsedStage]) -> ParsedStage | None:
     """One noise, or the sum of Gaussians that are added to one another."""
     if len(noises) == 1:
         return noises[0]
@@ -94,7 +94,7 @@ def joined_noise(noises: Sequence[Stage]) -> Stage | None:
     return replace(noises[0], numbers={"sigma": iv.sqrt(square)})
 
 
-def pair_loss(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
+def pair_loss(stage: ParsedStage, pair: Pair, grid: Grid | None) -> Loss:
     """The loss of one pair just before a noise."""
     known = KNOWN[stage.name].pair_loss
     if known is None:

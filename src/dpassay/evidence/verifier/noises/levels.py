@@ -47,7 +47,7 @@ class Ladder:
 
 
 @dataclass(frozen=True)
-class Steps:
+class LevelSteps:
     """Levels above 0, in steps g, and what a vector of them may cost; tables are by the largest level, 0 for none.
 
     `limit` is the number of coordinates, where they are counted. `moments` are ln E[e^(λ·cost)] for each of `pairs`.
@@ -137,7 +137,7 @@ def _few_and_many(norm: float, dim: int, epsilon: float) -> tuple[float, float]:
     return few, one - math.exp(epsilon) * other if epsilon < 700 else one
 
 
-def _least(steps: Steps, at: float) -> float:
+def _least(steps: LevelSteps, at: float) -> float:
     """The least bound on ln U at this many steps that multipliers give, one for each pair of largest levels."""
     i = min(int(at), steps.last - 1)
     part = min(1.0, at - i)
@@ -147,7 +147,7 @@ def _least(steps: Steps, at: float) -> float:
     return float(max(bound.min() for bound in _bounds(steps, rows)))
 
 
-def _bounds(steps: Steps, tops: Array) -> list[Array]:
+def _bounds(steps: LevelSteps, tops: Array) -> list[Array]:
     """The largest of each pair of levels, times E[e^(λ·cost)]."""
     return [tops[list(pair)].max(axis=0) + moment for pair, moment in zip(steps.pairs, steps.moments, strict=True)]
 
@@ -164,7 +164,7 @@ class _Start:
     own: float
     worth: Array
 
-    def jump(self, steps: Steps, level: int) -> "_Start | None":
+    def jump(self, steps: LevelSteps, level: int) -> "_Start | None":
         """One more coordinate of a level, if there is room for it."""
         cost = self.cost + steps.cost(level)
         if cost > steps.most or self.count >= steps.limit:
@@ -175,7 +175,7 @@ class _Start:
         mass, count = np.convolve(self.mass, jump), self.count + 1
         return _Start(count, level, cost, self.place - level, mass, own, self.worth)
 
-    def with_others(self, steps: Steps, tables: Tables, below: int) -> "_Start":
+    def with_others(self, steps: LevelSteps, tables: Tables, below: int) -> "_Start":
         """What vectors have with others of levels up to this one, times e^(−λ·cost): its logarithm for each λ."""
         below = below if self.count < steps.limit else 0
         others = tables[below][min(max(0, self.count - 1), len(tables[below]) - 1)]
@@ -191,7 +191,7 @@ class _Start:
         return _Start(self.count, below, self.cost, self.place, self.mass, self.own, worth)
 
 
-def _row(steps: Steps, tables: Tables, row: int) -> Array:
+def _row(steps: LevelSteps, tables: Tables, row: int) -> Array:
     """ln of the most that U·e^(−λ·cost) can be at a row, by the largest level and λ; what is largest is looked into."""
     nothing = _Start(0, 0, 0, row, np.ones(1), 0.0, np.full(len(steps.multipliers), math.inf))
     families = [[nothing.with_others(steps, tables, 0)]]
@@ -226,7 +226,7 @@ def _next(tables: Tables, level: int) -> int:
     return max(each for each in tables if each < level)
 
 
-def _largest(steps: Steps, family: list[_Start], all_: bool) -> Array:
+def _largest(steps: LevelSteps, family: list[_Start], all_: bool) -> Array:
     """The largest of all vectors, or of those that have no other levels, for each λ."""
     none = np.full(len(steps.multipliers), -math.inf)
     return np.asarray(np.max([none, *(start.worth for start in family if all_ or not start.below)], axis=0))
@@ -244,7 +244,7 @@ def _moment(shift: float, tilt: float) -> tuple[float, float]:
     return tilt * shift + math.log(inside), (tilt - tilt * decay / inside) / (2 * shift)
 
 
-def _few(g: float, steps: int, dim: int, last: int, multipliers: Array, large: bool) -> Steps:
+def _few(g: float, steps: int, dim: int, last: int, multipliers: Array, large: bool) -> LevelSteps:
     """Tables by the number of other coordinates and the sum of their squares; ln E[e^(λ·sum)]."""
     most, usual = int((steps + math.sqrt(dim)) ** 2) + 1, float(multipliers[-1]) / 2
     twice = [level for level in range(1, steps + 1) if large and 1 <= level * math.sqrt(dim) / steps <= 1.17]
@@ -271,7 +271,9 @@ def _few(g: float, steps: int, dim: int, last: int, multipliers: Array, large: b
     largest = np.arange(1, steps + 1)[:, None]
     means = steps**2 + dim / 4 * (1 + largest * g / 2) * math.exp(g)
     moments = multipliers * means + (multipliers * (steps + math.sqrt(dim) / 2)) ** 2 / 2
-    return Steps(g, last, list(range(1, steps + 1)), 0, most, dim, _ROUNDS, multipliers, moments, usual, work, tables)
+    return LevelSteps(
+        g, last, list(range(1, steps + 1)), 0, most, dim, _ROUNDS, multipliers, moments, usual, work, tables
+    )
 
 
 def _widen(table: Array, level: int, g: float) -> None:
@@ -281,7 +283,7 @@ def _widen(table: Array, level: int, g: float) -> None:
         table[count + 1, :, level**2 :] = np.maximum(table[count + 1, :, level**2 :], more)
 
 
-def _many(g: float, steps: int, dim: int, last: int, multipliers: Array, price: int) -> Steps:
+def _many(g: float, steps: int, dim: int, last: int, multipliers: Array, price: int) -> LevelSteps:
     """Tables by the sum of squares and of a price for each other coordinate; ln E[e^(λ·sum)]."""
     steepest, (small, smooth) = float(multipliers[-1]), _threshold(g * steps, steps, dim, price)
 
@@ -323,7 +325,7 @@ def _many(g: float, steps: int, dim: int, last: int, multipliers: Array, price: 
         return found
 
     moments = np.tile(multipliers * (premium * total + _UNIT), (len(levels), 1))
-    return Steps(g, last, levels, price, most, math.inf, half, multipliers, moments, usual, work, tables)
+    return LevelSteps(g, last, levels, price, most, math.inf, half, multipliers, moments, usual, work, tables)
 
 
 def _work(cells: int, gaussians: int, levels: int, last: int, most: int, rounds: int) -> int:

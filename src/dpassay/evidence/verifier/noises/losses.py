@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.arithmetic import lattice
-from dpassay.evidence.verifier.arithmetic.binomial import Bits, Group, joined
+from dpassay.evidence.verifier.arithmetic.binomial import BitGroups, Group, joined
 from dpassay.evidence.verifier.arithmetic.normal import gaussian_delta, tail
 from dpassay.evidence.verifier.arithmetic.numbers import (
     INF,
@@ -24,7 +24,7 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
     positive_part,
     smallest,
 )
-from dpassay.evidence.verifier.regions.regions import Stage
+from dpassay.evidence.verifier.regions.regions import ParsedStage
 
 _SHORTEST = iv.mpf("1e-20")  # below this range, 1 − e^−range loses too many digits
 
@@ -194,7 +194,7 @@ def loss_at_zero(pure: Number, other: Loss | None = None) -> Loss:
 
 
 @dataclass(frozen=True)
-class Outcomes:
+class FiniteOutcomes:
     """Finitely many outcomes, each with its probabilities under both laws."""
 
     chances: tuple[tuple[Number, Number], ...]
@@ -227,7 +227,7 @@ class Summed:
     def pure(self) -> Number:
         total = ZERO
         for part, count in self.parts:
-            if isinstance(part, lattice.Laplace):
+            if isinstance(part, lattice.LaplaceShift):
                 total += part.shift * count
             elif part.infinite.b > 0:
                 return INF
@@ -242,7 +242,7 @@ class Summed:
         if not self.parts or (self.pure - epsilon).b <= 0:
             return ZERO
         (part, count), *others = self.parts
-        if not others and count == 1 and isinstance(part, lattice.Laplace) and part.cut.b <= 0:
+        if not others and count == 1 and isinstance(part, lattice.LaplaceShift) and part.cut.b <= 0:
             return positive_part(1 - iv.exp((epsilon - self.pure) / 2))
         if self.grid is None:
             raise CertificateError("a sum of losses needs a grid")
@@ -299,7 +299,7 @@ class Leaking:
 
 def both_ways(chances: Sequence[tuple[Number, Number]]) -> Loss:
     """The larger one of the loss of the first law against the second and of the second against the first."""
-    return Worst([Outcomes(tuple(chances)), Outcomes(tuple((q, p) for p, q in chances))])
+    return Worst([FiniteOutcomes(tuple(chances)), FiniteOutcomes(tuple((q, p) for p, q in chances))])
 
 
 def bits_loss(groups: Sequence[Group]) -> Loss:
@@ -313,7 +313,7 @@ def bits_loss(groups: Sequence[Group]) -> Loss:
             for _ in range(count):
                 outcomes = [(a * x, b * y) for a, b in outcomes for x, y in ((p, q), (1 - p, 1 - q))]
         return both_ways(outcomes)
-    return Worst([Bits(kinds), Bits(joined([(q, p, count) for p, q, count in kinds]))])
+    return Worst([BitGroups(kinds), BitGroups(joined([(q, p, count) for p, q, count in kinds]))])
 
 
 def laplace_loss(shifts: Sequence[tuple[Number, int]], scale: Number, grid: lattice.Grid | None) -> Loss:
@@ -322,12 +322,12 @@ def laplace_loss(shifts: Sequence[tuple[Number, int]], scale: Number, grid: latt
     for gap, count in shifts:
         size = abs(gap) / scale
         if count and size.b > 0:
-            known = sizes.get(size._mpi_, (lattice.Laplace(size), 0))
+            known = sizes.get(size._mpi_, (lattice.LaplaceShift(size), 0))
             sizes[size._mpi_] = known[0], known[1] + count
     return Summed(tuple(sizes.values()), grid)
 
 
-def chance_above(stage: Stage, centre: Number, threshold: Number) -> Number:
+def chance_above(stage: ParsedStage, centre: Number, threshold: Number) -> Number:
     """P(centre + noise > threshold)."""
     distance = threshold - centre
     if stage.name == "gaussian":

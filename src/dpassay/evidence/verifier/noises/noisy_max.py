@@ -17,13 +17,13 @@ from dpassay.evidence.verifier.noises.discrete import score_spread, score_width
 from dpassay.evidence.verifier.noises.losses import Loss, both_ways, pure_loss
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions.pairs import Pair
-from dpassay.evidence.verifier.regions.regions import Shape, Stage
+from dpassay.evidence.verifier.regions.regions import ParsedStage, RegionShape
 
 _MOST_TERMS = 1000
 _LEAST = iv.mpf("1e-70")
 
 
-def noisy_max_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+def noisy_max_upper(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """At most the spread over the scale, and what the width allows: P is largest and smallest at its ends."""
     inner, scale = shape.one, stage.numbers["scale"]
     if inner.dim == 1:
@@ -37,14 +37,14 @@ def noisy_max_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
     return pure_loss(iv.mpf(smallest([spread, log(iv.mpf(most.b) / iv.mpf(least.a))]).b))
 
 
-def noisy_max_pair(stage: Stage, pair: Pair, grid: object = None) -> Loss:
+def noisy_max_pair(stage: ParsedStage, pair: Pair, grid: object = None) -> Loss:
     """Between two vectors whose scores are equal, except the first; the other outputs are equivalent."""
     p, q = first_chances(stage, pair)
     rest = [largest([1 - chance, _LEAST]) for chance in (p, q)]
     return both_ways([(p, q), (rest[0], rest[1])])
 
 
-def first_chances(stage: Stage, pair: Pair) -> tuple[Number, Number]:
+def first_chances(stage: ParsedStage, pair: Pair) -> tuple[Number, Number]:
     """The probability of the first output under both vectors."""
     if len(pair) != 2 or pair[0].count != 1 or any(block.positions != "all" for block in pair):
         raise CertificateError("the probabilities of noisy max are not known for such scores")

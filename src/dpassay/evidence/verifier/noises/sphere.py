@@ -31,7 +31,7 @@ from dpassay.evidence.verifier.arithmetic.work import spend
 from dpassay.evidence.verifier.noises.losses import Loss, LossCurve, loss_at_zero, pure_loss
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions.pairs import Pair, distance, is_unit
-from dpassay.evidence.verifier.regions.regions import Shape, Stage, power_sum
+from dpassay.evidence.verifier.regions.regions import ParsedStage, RegionShape, power_sum
 
 Array: TypeAlias = NDArray[np.float64]
 _CELLS = 1 << 14
@@ -172,7 +172,7 @@ class _Law:
         return hull(least, iv.exp(iv.mpf(high[1] - total[0] + 1e-11)) if high[1] > -math.inf else ONE)
 
 
-def _opposite_loss(stage: Stage, dim: int) -> Loss:
+def _opposite_loss(stage: ParsedStage, dim: int) -> Loss:
     """The loss between opposite vectors, which dominates all others."""
     kappa = stage.numbers["kappa"]
     pure = 2 * kappa if stage.name == "vmf" else kappa * +iv.pi
@@ -186,12 +186,12 @@ def _opposite_loss(stage: Stage, dim: int) -> Loss:
     return LossCurve(pure, delta)
 
 
-def sphere_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+def sphere_upper(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """Opposite vectors are the worst."""
     return _opposite_loss(stage, shape.dim)
 
 
-def sphere_pair(stage: Stage, pair: Pair, grid: object) -> Loss:
+def sphere_pair(stage: ParsedStage, pair: Pair, grid: object) -> Loss:
     """The loss of two opposite unit vectors; of others, the largest loss of von Mises-Fisher noise (point 1)."""
     vectors = [[(getattr(block, side), block.count) for block in pair] for side in ("x", "y")]
     opposite = all(block.x.a == block.x.b == -block.y.a == -block.y.b for block in pair)

@@ -19,10 +19,10 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
     whole_part,
 )
 from dpassay.evidence.verifier.arithmetic.work import spend
-from dpassay.evidence.verifier.noises.losses import Loss, LossCurve, Outcomes, Summed, pure_loss
+from dpassay.evidence.verifier.noises.losses import FiniteOutcomes, Loss, LossCurve, Summed, pure_loss
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions.pairs import Pair, differing
-from dpassay.evidence.verifier.regions.regions import INFINITE, Shape, Stage, diameter
+from dpassay.evidence.verifier.regions.regions import INFINITE, ParsedStage, RegionShape, diameter
 
 Sizes = Sequence[tuple[Number, int]]  # how far coordinates move, and how many move that far
 _LISTED = 1024  # steps for which all losses are listed
@@ -34,7 +34,7 @@ def _steps(size: Number) -> int:
     return max(1, rounded_up(size))
 
 
-def _chance(stage: Stage, size: Number, level: int) -> Number:
+def _chance(stage: ParsedStage, size: Number, level: int) -> Number:
     """P(loss = level·ε), level ≥ 1, of staircase noise."""
     # It is continuous, so from here on the ends are enough, and much quicker than exact fractions.
     gamma, epsilon, plain = (hull(one, one) for one in (stage.numbers["gamma"], stage.numbers["epsilon"], size))
@@ -65,7 +65,7 @@ def _chance_of(gamma: Number, epsilon: Number, size: Number, steps: int, level: 
     return top * total
 
 
-def _rungs(stage: Stage, size: Number) -> Rungs:
+def _rungs(stage: ParsedStage, size: Number) -> Rungs:
     """All losses from −⌈size⌉·ε on: minus a loss is e^−loss times as likely as the loss."""
     steps, ratio = _steps(size), iv.exp(-stage.numbers["epsilon"])
     if steps > _LISTED:
@@ -77,33 +77,33 @@ def _rungs(stage: Stage, size: Number) -> Rungs:
     return Rungs(-steps, (*reversed(falls), none, *gains), stage.numbers["epsilon"])
 
 
-def _one(stage: Stage, size: Number, grid: Grid | None) -> Loss:
+def _one(stage: ParsedStage, size: Number, grid: Grid | None) -> Loss:
     rungs, unit = _rungs(stage, size), stage.numbers["epsilon"]
     steps = -rungs.start
     chances = [(rungs.chances[steps + i], rungs.chances[steps - i]) for i in range(1, steps + 1)]
-    outcomes = Outcomes(tuple(chances))  # losses of at most 0 show nothing
+    outcomes = FiniteOutcomes(tuple(chances))  # losses of at most 0 show nothing
     return LossCurve(
         steps * unit, lambda epsilon: outcomes.delta(epsilon, True), times=lambda n: Summed(((rungs, n),), grid)
     )
 
 
-def _loss(stage: Stage, sizes: Sizes, grid: Grid | None) -> Loss:
+def _loss(stage: ParsedStage, sizes: Sizes, grid: Grid | None) -> Loss:
     if len(sizes) == 1 and sizes[0][1] == 1:
         return _one(stage, sizes[0][0], grid)
     return Summed(tuple((_rungs(stage, size), count) for size, count in sizes), grid)
 
 
-def _two_largest(stage: Stage, sizes: Sizes) -> Loss:
+def _two_largest(stage: ParsedStage, sizes: Sizes) -> Loss:
     """At δ > 0 what the two largest losses of the coordinate that moves farthest show."""
     unit, size = stage.numbers["epsilon"], max((size for size, _ in sizes), key=middle)
     levels = [level for level in (_steps(size), _steps(size) - 1) if level > 0]
     chances = [(p := _chance(stage, size, level), p * iv.exp(-unit * level)) for level in levels]
-    outcomes = Outcomes(tuple(chances))
+    outcomes = FiniteOutcomes(tuple(chances))
     pure = unit * sum(_steps(size) * count for size, count in sizes)
     return LossCurve(pure, lambda epsilon: outcomes.delta(epsilon, False))
 
 
-def staircase_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
+def staircase_pair(stage: ParsedStage, pair: Pair, grid: Grid | None) -> Loss:
     """Each coordinate by its smallest possible move."""
     gaps = [(abs(gap) / stage.numbers["sensitivity"], count) for gap, count in differing(pair)]
     sizes = [(iv.mpf(size.a), count) for size, count in gaps if count and size.a > 0]
@@ -114,7 +114,7 @@ def staircase_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
     return _loss(stage, sizes, grid)
 
 
-def staircase_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+def staircase_upper(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """All coordinates moved as far as one can be; or the largest loss, if no grid is given."""
     sizes = [diameter(shape, q) / stage.numbers["sensitivity"] for q in (INFINITE, 1.0)]
     if any(is_infinite(size) for size in sizes):

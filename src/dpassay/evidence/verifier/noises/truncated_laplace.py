@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.arithmetic.lattice import Grid, Laplace
+from dpassay.evidence.verifier.arithmetic.lattice import Grid, LaplaceShift
 from dpassay.evidence.verifier.arithmetic.numbers import (
     ONE,
     ZERO,
@@ -20,12 +20,12 @@ from dpassay.evidence.verifier.noises.additive import worst_shifts
 from dpassay.evidence.verifier.noises.losses import Leaking, Loss, LossCurve, Summed, Worst, leak_loss, pure_loss
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions.pairs import Pair, differing
-from dpassay.evidence.verifier.regions.regions import INFINITE, Shape, Stage, diameter
+from dpassay.evidence.verifier.regions.regions import INFINITE, ParsedStage, RegionShape, diameter
 
 Shifts = Sequence[tuple[Number, int]]
 
 
-def _bound(stage: Stage) -> Number:
+def _bound(stage: ParsedStage) -> Number:
     return stage.numbers["bound"] / stage.numbers["scale"]
 
 
@@ -50,7 +50,7 @@ def _finite(bound: Number, shift: Number) -> Number:
     return largest([ZERO, smallest([shift, 2 * bound - shift])])
 
 
-def _inside(bound: Number, shift: Number) -> tuple[Laplace, LossCurve]:
+def _inside(bound: Number, shift: Number) -> tuple[LaplaceShift, LossCurve]:
     """One coordinate given that both values can give its output: Laplace noise between limits, of both laws alike.
 
     The first value is `edge` from its limit, and the second as far from the other one.
@@ -63,7 +63,7 @@ def _inside(bound: Number, shift: Number) -> tuple[Laplace, LossCurve]:
         low, high = ((1 - iv.exp(-edge)) * (1 - iv.exp(-gap)) + (1 - iv.exp(-gap / 2)) ** 2 for gap in ends)
         return at_most_one(hull(low, high) / within)
 
-    return Laplace(top, iv.exp(-edge)), LossCurve(top, delta)
+    return LaplaceShift(top, iv.exp(-edge)), LossCurve(top, delta)
 
 
 def _loss(bound: Number, shifts: Shifts, grid: Grid | None) -> Loss:
@@ -96,12 +96,12 @@ def _leak(bound: Number, shifts: Shifts) -> Number:
     return largest([ZERO, 1 - hidden])
 
 
-def truncated_pair(stage: Stage, pair: Pair, grid: Grid | None) -> Loss:
+def truncated_pair(stage: ParsedStage, pair: Pair, grid: Grid | None) -> Loss:
     """Two values' loss, the same in both orders."""
     return _loss(_bound(stage), [(abs(gap) / stage.numbers["scale"], n) for gap, n in differing(pair)], grid)
 
 
-def truncated_upper(stage: Stage, shape: Shape, step: Step) -> Loss:
+def truncated_upper(stage: ParsedStage, shape: RegionShape, step: Step) -> Loss:
     """The worst shifts of Laplace noise, or all coordinates moved as far as one can be."""
     bound, scale = _bound(stage), stage.numbers["scale"]
     try:

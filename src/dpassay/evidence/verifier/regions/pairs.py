@@ -18,12 +18,12 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
     smallest,
     whole_part,
 )
-from dpassay.evidence.verifier.regions.regions import NORMS, Shape, Stage, is_whole, power_sum, squash
+from dpassay.evidence.verifier.regions.regions import NORMS, ParsedStage, RegionShape, is_whole, power_sum, squash
 from dpassay.evidence.verifier.regions.rules import clamp
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class PairBlock:
     """`count` coordinates in which the first vector is x and the second y; the even, the odd, or the next ones."""
 
     x: Number
@@ -32,7 +32,7 @@ class Block:
     positions: str = "all"
 
 
-Pair = tuple[Block, ...]
+Pair = tuple[PairBlock, ...]
 _HALF = ONE / 2
 
 
@@ -47,7 +47,7 @@ def differing(pair: Pair) -> list[tuple[Number, int]]:
     return [(gap, count) for gap, count in gaps if gap.a > 0 or gap.b < 0]
 
 
-def same(block: Block) -> bool:
+def same(block: PairBlock) -> bool:
     """Whether both vectors were given the same value."""
     return bool(block.x.a == block.y.a and block.x.b == block.y.b)
 
@@ -57,7 +57,7 @@ def along_first_axis(pair: Pair) -> bool:
     return pair[0].count == 1 and pair[0].positions == "all" and all(same(block) for block in pair[1:])
 
 
-def lies_in(pair: Pair, shape: Shape) -> str:
+def lies_in(pair: Pair, shape: RegionShape) -> str:
     """Why a pair does not belong to the region; empty if it does."""
     if sum(block.count for block in pair) != shape.dim:
         return f"it has {sum(block.count for block in pair)} coordinates, not {shape.dim}"
@@ -89,7 +89,7 @@ def lies_in(pair: Pair, shape: Shape) -> str:
     return ""
 
 
-def _inside(values: list[tuple[Number, int]], shape: Shape) -> bool:
+def _inside(values: list[tuple[Number, int]], shape: RegionShape) -> bool:
     if shape.kind in ("ball", "answers"):
         return all(power_sum(values, one.p).b <= one.radius.a for one in shape.balls)
     if shape.kind == "categories":
@@ -117,10 +117,10 @@ def is_unit(values: list[tuple[Number, int]]) -> bool:
 
 def on_sphere(pair: Pair) -> Pair:
     """The unit vectors in the directions of two vectors: not many of them are decimals."""
-    return carried([Stage("normalise", {}, {}, {})], pair)
+    return carried([ParsedStage("normalise", {}, {}, {})], pair)
 
 
-def carried(stages: Sequence[Stage], pair: Pair) -> Pair:
+def carried(stages: Sequence[ParsedStage], pair: Pair) -> Pair:
     """The image of a pair under some stages, none of them random."""
     copies = False
     for stage in stages:
@@ -137,7 +137,7 @@ def carried(stages: Sequence[Stage], pair: Pair) -> Pair:
     return pair
 
 
-def _carried(stage: Stage, values: list[tuple[Number, int]]) -> list[Number]:
+def _carried(stage: ParsedStage, values: list[tuple[Number, int]]) -> list[Number]:
     """A vector after a stage."""
     plain = [value for value, _ in values]
     if stage.name in ("clip", "normalise"):
@@ -177,7 +177,7 @@ def _nearest(value: Number) -> Number:
     return iv.mpf(low - 1 if tie else low)
 
 
-def _written_in_bits(stage: Stage, pair: Pair) -> Pair:
+def _written_in_bits(stage: ParsedStage, pair: Pair) -> Pair:
     """Sign, integer and fraction bits of each coordinate."""
     size = stage.wholes["integer"], stage.wholes["fraction"]
     return _gathered([(_bits_of(block.x, *size), _bits_of(block.y, *size), block.count) for block in pair])
@@ -202,7 +202,7 @@ def _gathered(columns: list[tuple[list[int], list[int], int]]) -> Pair:
             counts[x, y, ("even", "odd")[place % 2]] += even
             counts[x, y, ("odd", "even")[place % 2]] += times - even
         start += times * len(first)
-    return tuple(Block(iv.mpf(x), iv.mpf(y), n, places) for (x, y, places), n in sorted(counts.items()) if n)
+    return tuple(PairBlock(iv.mpf(x), iv.mpf(y), n, places) for (x, y, places), n in sorted(counts.items()) if n)
 
 
 def by_parity(pair: Pair) -> Pair:

@@ -31,7 +31,7 @@ NORMS = {"l1": 1.0, "l2": 2.0, "linf": INFINITE}
 
 
 @dataclass(frozen=True, slots=True)
-class Ball:
+class NormBall:
     """Two vectors are at most `width` apart in the lp norm, and none is longer than `radius`."""
 
     p: float
@@ -40,7 +40,7 @@ class Ball:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class RegionShape:
     """A set of vectors. Its kind determines which of the fields are used.
 
     box: each coordinate lies between two limits, and neighbors differ in at most `differing` of them. The values may
@@ -59,17 +59,17 @@ class Shape:
     ones: int = 0  # how many coordinates can be nonzero
     kept: int = 0  # how many of the largest scores may be chosen, if not all
     open: bool = False  # whether the limits are only approached
-    balls: tuple[Ball, ...] = ()
+    balls: tuple[NormBall, ...] = ()
     free: bool = False  # for answers: any vector can be one, not only any difference can occur
     monotone: bool = False  # for answers: either none falls or none rises
-    parts: tuple[Shape, ...] = ()
+    parts: tuple[RegionShape, ...] = ()
     function: str = ""  # tanh or sigmoid, if squashed
     count: int = 0  # how many categories, copies, or bits of a row
     whole: bool = False  # whether all values are integers
     unknown: bool = False  # whether it stands for a constant that some function gave, whichever that is
 
     @property
-    def one(self) -> Shape:
+    def one(self) -> RegionShape:
         """One of several copies."""
         return self.parts[0] if self.kind == "repeated" else self
 
@@ -99,7 +99,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class ParsedStage:
     """A stage: its name, its words and integers, and its real numbers."""
 
     name: str
@@ -116,40 +116,40 @@ class Reach:
     certainly can have different values, whichever these are.
     """
 
-    shape: Shape
+    shape: RegionShape
     exact: bool
     far: bool = False
     varies: bool = False
 
 
-def box(low: Number, high: Number, dim: int, differing: int | None = None, open_ends: bool = False) -> Shape:
+def box(low: Number, high: Number, dim: int, differing: int | None = None, open_ends: bool = False) -> RegionShape:
     """Numbers between two limits."""
-    return Shape("box", dim, low, high, dim if differing is None else differing, ones=dim, open=open_ends)
+    return RegionShape("box", dim, low, high, dim if differing is None else differing, ones=dim, open=open_ends)
 
 
-def everything(dim: int) -> Shape:
+def everything(dim: int) -> RegionShape:
     """All vectors."""
     return box(-INF, INF, dim)
 
 
-def bits(dim: int, differing: int, row: int = 0) -> Shape:
+def bits(dim: int, differing: int, row: int = 0) -> RegionShape:
     """Strings of bits, of which `differing` can differ; if rows are written in bits, those of one row."""
-    return Shape("box", dim, ZERO, ONE, differing, "bits", dim, count=row)
+    return RegionShape("box", dim, ZERO, ONE, differing, "bits", dim, count=row)
 
 
-def sparse(dim: int, ones: int) -> Shape:
+def sparse(dim: int, ones: int) -> RegionShape:
     """Strings with one to `ones` ones; two of them need not have one in common, and a single bit is always 1."""
-    return Shape("box", dim, ZERO, ONE, min(2 * ones, dim) if dim > 1 else 0, "sparse", ones)
+    return RegionShape("box", dim, ZERO, ONE, min(2 * ones, dim) if dim > 1 else 0, "sparse", ones)
 
 
-def minmax(dim: int) -> Shape:
+def minmax(dim: int) -> RegionShape:
     """Vectors whose smallest coordinate is 0 and whose largest is 1, or all are equal."""
-    return Shape("box", dim, ZERO, ONE, dim if dim > 1 else 0, "minmax", dim - 1)
+    return RegionShape("box", dim, ZERO, ONE, dim if dim > 1 else 0, "minmax", dim - 1)
 
 
-def ball(p: float, radius: Number, dim: int) -> Shape:
+def ball(p: float, radius: Number, dim: int) -> RegionShape:
     """All vectors of at most this lp norm."""
-    return Shape("ball", dim, balls=(Ball(p, 2 * radius, radius),))
+    return RegionShape("ball", dim, balls=(NormBall(p, 2 * radius, radius),))
 
 
 def root(count: int, q: float) -> Number:
@@ -171,7 +171,7 @@ def power_sum(values: list[tuple[Number, int]], q: float) -> Number:
     return total if q == 1 else iv.sqrt(total)
 
 
-def diameter(shape: Shape, q: float) -> Number:
+def diameter(shape: RegionShape, q: float) -> Number:
     """A number whose upper end no lq distance between two vectors exceeds; for most sets the largest distance."""
     if shape.kind == "repeated":
         return diameter(shape.one, q) * root(shape.count, q)
@@ -191,7 +191,7 @@ def diameter(shape: Shape, q: float) -> Number:
     return (shape.high - shape.low) * root(shape.differing, q) if shape.differing else ZERO
 
 
-def largest_norm(shape: Shape, q: float) -> Number:
+def largest_norm(shape: RegionShape, q: float) -> Number:
     """A number whose upper end no lq norm of a vector exceeds."""
     if shape.kind == "repeated":
         return largest_norm(shape.one, q) * root(shape.count, q)
@@ -214,7 +214,7 @@ def squash(kind: str, value: Number) -> Number:
     return 2 * sigmoid - 1 if kind == "tanh" else sigmoid
 
 
-def even_gap(shape: Shape) -> Number:
+def even_gap(shape: RegionShape) -> Number:
     """How much each coordinate differs in the farthest pair whose coordinates all differ equally."""
     if shape.kind == "squashed":
         half = even_gap(shape.parts[0]) / 2
@@ -222,7 +222,7 @@ def even_gap(shape: Shape) -> Number:
     return smallest(one.width / root(shape.dim, one.p) for one in shape.balls)
 
 
-def _squashed_diameter(shape: Shape, q: float) -> Number:
+def _squashed_diameter(shape: RegionShape, q: float) -> Number:
     """Opposite vectors of a ball after tanh or the sigmoid: even ones for q ≤ p, else one coordinate or a bound."""
     inner, p = shape.parts[0], shape.parts[0].balls[0].p
     if q <= p:
@@ -236,7 +236,7 @@ def _squashed_diameter(shape: Shape, q: float) -> Number:
     return smallest([kappa**2 * diameter(inner, q), one * root(shape.dim, q)])
 
 
-def rounded_steps(shape: Shape) -> tuple[list[list[tuple[int, int]]], bool]:
+def rounded_steps(shape: RegionShape) -> tuple[list[list[tuple[int, int]]], bool]:
     """Differences of a query's rounded answers, as sizes with numbers of coordinates: docs/proofs/rounding.md.
 
     If the flag is set, they are all the extreme ones: every other one lies below a mean of these, in any order. A
@@ -259,7 +259,7 @@ def rounded_steps(shape: Shape) -> tuple[list[list[tuple[int, int]]], bool]:
     return ([[(1, n)], [(2, 1), (0, n - 1)]] if tie and most == 1 else [[(2, 1), (1, n - 1)]]), most <= 1
 
 
-def _rounded_diameter(shape: Shape, q: float) -> Number:
+def _rounded_diameter(shape: RegionShape, q: float) -> Number:
     """The largest of the extreme differences; if they are not known, one more than before in each coordinate."""
     steps, known = rounded_steps(shape)
     if known:
@@ -276,7 +276,7 @@ def _rounded_diameter(shape: Shape, q: float) -> Number:
     return found
 
 
-def _counted_diameter(shape: Shape, q: float) -> Number:
+def _counted_diameter(shape: RegionShape, q: float) -> Number:
     """Integers whose squares sum to at most a given number."""
     square = whole_part(iv.mpf((shape.balls[0].width ** 2).b))
     if q == 2:
@@ -287,11 +287,11 @@ def _counted_diameter(shape: Shape, q: float) -> Number:
     return iv.mpf(shape.dim * level + (square - level * level * shape.dim) // (2 * level + 1))
 
 
-def is_whole(shape: Shape) -> bool:
+def is_whole(shape: RegionShape) -> bool:
     """Whether all values are known to be integers."""
     return shape.whole or shape.one.values in ("bits", "sparse") or shape.one.kind == "rounded" or shape.one.whole
 
 
-def may_drop_values(stage: Stage) -> bool:
+def may_drop_values(stage: ParsedStage) -> bool:
     """Whether a coordinate may be lost, together with its value."""
     return stage.name == "mixture" and bool(stage.numbers["lost"].b > 0)

@@ -26,10 +26,10 @@ from dpassay.evidence.verifier.regions.regions import (
     NOISES,
     NORMS,
     SINGLE,
-    Ball,
+    NormBall,
+    ParsedStage,
     Reach,
-    Shape,
-    Stage,
+    RegionShape,
     ball,
     bits,
     box,
@@ -56,7 +56,7 @@ def incoming(names: Sequence[str], dim: int) -> Reach:
     return Reach(everything(1 if single else dim), True)
 
 
-def after(stage: Stage, before: Reach, dim: int) -> Reach:
+def after(stage: ParsedStage, before: Reach, dim: int) -> Reach:
     """The possible outputs of a stage, given its inputs.
 
     After noise, only values that swamp it are certainly reached: every direction, far out, by one more stage.
@@ -70,7 +70,7 @@ def after(stage: Stage, before: Reach, dim: int) -> Reach:
     return replace(found, exact=found.exact and before.exact and swamping, far=True)
 
 
-def _marked(stage: Stage, before: Shape, found: Reach) -> Reach:
+def _marked(stage: ParsedStage, before: RegionShape, found: Reach) -> Reach:
     """With what is known about integers: rounding gives them, counts are integers, and copies stay so.
 
     An unknown constant stays unknown after all stages.
@@ -85,7 +85,7 @@ def _marked(stage: Stage, before: Shape, found: Reach) -> Reach:
     return replace(found, shape=replace(found.shape, whole=whole, unknown=unknown))
 
 
-def _any_function(stage: Stage, before: Reach, dim: int = 0) -> Reach:
+def _any_function(stage: ParsedStage, before: Reach, dim: int = 0) -> Reach:
     """The worst function; but every function maps a constant to a constant."""
     size, constant = dim or before.shape.dim, diameter(before.shape, INFINITE).b <= 0
     fixed = replace(box(ZERO, ZERO, size), unknown=True)
@@ -102,7 +102,7 @@ def _surely(first: Number, second: Number) -> bool:
     return bool(first.a >= second.b)
 
 
-def _clipped(stage: Stage, before: Reach) -> Reach:
+def _clipped(stage: ParsedStage, before: Reach) -> Reach:
     """Scaling down keeps every vector's direction, so a star-shaped set that contains 0 is merely cut."""
     shape, p, radius = before.shape, NORMS[stage.words["norm"]], stage.numbers["radius"]
     new = ball(p, radius, shape.dim)
@@ -123,7 +123,7 @@ def _clipped(stage: Stage, before: Reach) -> Reach:
     return Reach(new, before.exact and wide)
 
 
-def _scaled_down(shape: Shape) -> Shape | None:
+def _scaled_down(shape: RegionShape) -> RegionShape | None:
     """A set that contains all vectors of a set, scaled by any factor up to 1; what was an integer may not be one."""
     if shape.kind == "sphere":
         return replace(shape, kind="ball")
@@ -134,12 +134,12 @@ def _scaled_down(shape: Shape) -> Shape | None:
     return None
 
 
-def _full(shape: Shape) -> bool:
+def _full(shape: RegionShape) -> bool:
     """Whether each coordinate can be any number between the limits, whatever the others are."""
     return shape.kind == "box" and shape.values == "reals" and shape.differing == shape.dim
 
 
-def _clipped_answers(shape: Shape, new: Shape, exact: bool) -> Reach:
+def _clipped_answers(shape: RegionShape, new: RegionShape, exact: bool) -> Reach:
     """Clipping in l2 never increases an l2 distance; in any norm it at most doubles distances.
 
     Two values are then this near, and in the ball.
@@ -152,8 +152,8 @@ def _clipped_answers(shape: Shape, new: Shape, exact: bool) -> Reach:
         shape = replace(shape, whole=False, low=-INF, high=INF, balls=(near,))
     if limit.p == 2 != near.p and len(shape.balls) == 1 and diameter(shape, 2.0).b < limit.width.a:
         stretch = (1 + root(shape.dim, 2.0)) / 2 if step is None else step  # diameters.md, points 19 and 20
-        stretched = Ball(near.p, near.width * stretch, INF)
-        close = (Ball(2.0, diameter(shape, 2.0), limit.radius), stretched)
+        stretched = NormBall(near.p, near.width * stretch, INF)
+        close = (NormBall(2.0, diameter(shape, 2.0), limit.radius), stretched)
         return Reach(replace(shape, free=False, monotone=False, balls=close), False)
     exact &= not shape.monotone  # scaled answers may move both ways, but not to any two vectors of the ball
     radius = smallest([near.radius, limit.radius])
@@ -161,12 +161,12 @@ def _clipped_answers(shape: Shape, new: Shape, exact: bool) -> Reach:
         kept = replace(shape, free=False, monotone=False, balls=(replace(near, radius=radius),))
         return Reach(kept if _at_least(limit.width, near.width) else new, exact)
     if limit.p == near.p:
-        closer = Ball(near.p, smallest([2 * near.width, limit.width]), radius)
+        closer = NormBall(near.p, smallest([2 * near.width, limit.width]), radius)
         return Reach(replace(shape, free=False, monotone=False, balls=(closer,)), False)
     return Reach(new, False)
 
 
-def _step(shape: Shape, limit: Ball) -> Number | None:
+def _step(shape: RegionShape, limit: NormBall) -> Number | None:
     """How far apart in l1 clipping moves counts that differ by one, if neighbors are that many such steps apart."""
     near = shape.balls[0]
     single = near.p == 2 and bool((near.width**2).b < 2)
@@ -176,7 +176,7 @@ def _step(shape: Shape, limit: Ball) -> Number | None:
     return largest_clipped_step(shape.dim, limit.radius)
 
 
-def _every_direction(shape: Shape) -> bool:
+def _every_direction(shape: RegionShape) -> bool:
     """Whether two vectors of any two directions lie in the set, and neighbors can have them."""
     if shape.kind == "box":
         return _full(shape) and bool(shape.low.b < 0 and shape.high.a > 0)
@@ -185,12 +185,12 @@ def _every_direction(shape: Shape) -> bool:
     return bool(shape.balls) and not shape.monotone and not shape.whole  # integers next to each other have few
 
 
-def _normalised(stage: Stage, before: Reach) -> Reach:
+def _normalised(stage: ParsedStage, before: Reach) -> Reach:
     sphere = replace(ball(2.0, ONE, before.shape.dim), kind="sphere")
     return Reach(sphere, before.exact and _every_direction(before.shape))
 
 
-def _minmaxed(stage: Stage, before: Reach) -> Reach:
+def _minmaxed(stage: ParsedStage, before: Reach) -> Reach:
     """Shift and scale do not matter, so any set with an interior gives all min-max vectors."""
     shape = before.shape
     inside = _full(shape) and bool(shape.low.b < shape.high.a)
@@ -204,7 +204,7 @@ def _between(before: Reach, low: Number, high: Number, exact: bool, open_ends: b
     return Reach(box(low, high, shape.dim, shape.differing, open_ends), before.exact and exact)
 
 
-def _squashed(stage: Stage, before: Reach) -> Reach:
+def _squashed(stage: ParsedStage, before: Reach) -> Reach:
     shape, kind = before.shape, stage.words["kind"]
     if shape.kind == "box":
         ends = squash(kind, shape.low), squash(kind, shape.high)
@@ -213,20 +213,20 @@ def _squashed(stage: Stage, before: Reach) -> Reach:
     if len(shape.balls) == 1 and not cube:
         # Output pairs are known only for known input pairs.
         inner = replace(shape, kind="ball") if shape.kind == "sphere" else shape
-        return Reach(Shape("squashed", shape.dim, parts=(inner,), function=kind), False, varies=before.exact)
+        return Reach(RegionShape("squashed", shape.dim, parts=(inner,), function=kind), False, varies=before.exact)
     limit = largest_norm(shape, INFINITE)
     exact = before.exact and cube and len(shape.balls) == 1
     return Reach(box(squash(kind, -limit), squash(kind, limit), shape.dim), exact)
 
 
-def _in_bits(stage: Stage, before: Reach) -> Reach:
+def _in_bits(stage: ParsedStage, before: Reach) -> Reach:
     shape, length = before.shape, 1 + stage.wholes["integer"] + stage.wholes["fraction"]
     if shape.kind == "box" and shape.differing == 1 and not shape.everything:
         return Reach(bits(shape.dim * length, _places_of_a_row(stage, shape), length), False)
     return Reach(bits(shape.dim * length, shape.dim * length), before.exact and shape.everything)
 
 
-def _places_of_a_row(stage: Stage, shape: Shape) -> int:
+def _places_of_a_row(stage: ParsedStage, shape: RegionShape) -> int:
     """In how many bits two numbers between the limits of rows can differ, at most."""
     integer, fraction = stage.wholes["integer"], stage.wholes["fraction"]
     if is_infinite(shape.high):
@@ -247,7 +247,7 @@ def _places_of_a_row(stage: Stage, shape: Shape) -> int:
     return max(places)
 
 
-def _rounded(stage: Stage, before: Reach) -> Reach:
+def _rounded(stage: ParsedStage, before: Reach) -> Reach:
     shape = before.shape
     counts = shape.kind == "answers" and shape.whole
     if shape.values in ("bits", "sparse") or shape.kind == "categories" or counts:
@@ -255,7 +255,7 @@ def _rounded(stage: Stage, before: Reach) -> Reach:
     if shape.values == "minmax":  # bits, not all of them 1; in one dimension 0
         return Reach(bits(shape.dim, shape.dim) if shape.dim > 1 else box(ZERO, ZERO, 1), False)
     if shape.kind == "answers":
-        return Reach(Shape("rounded", shape.dim, parts=(replace(shape, low=-INF, high=INF),)), False)
+        return Reach(RegionShape("rounded", shape.dim, parts=(replace(shape, low=-INF, high=INF),)), False)
     limit = largest_norm(shape, INFINITE)
     if is_infinite(limit):
         return Reach(
@@ -266,7 +266,7 @@ def _rounded(stage: Stage, before: Reach) -> Reach:
     return _between(before, low, high, False) if shape.kind == "box" else Reach(box(low, high, shape.dim), False)
 
 
-def _clamped(stage: Stage, before: Reach) -> Reach:
+def _clamped(stage: ParsedStage, before: Reach) -> Reach:
     """Each coordinate moves to the nearest value between the limits: no distance increases."""
     shape, low, high = before.shape, stage.numbers["low"], stage.numbers["high"]
     if shape.kind in ("answers", "rounded"):  # differences of coordinates do not grow, nor do they exceed the width
@@ -297,57 +297,57 @@ def clamp(value: Number, low: Number, high: Number) -> Number:
     return largest([low, smallest([high, value])])
 
 
-def _repeated(stage: Stage, before: Reach) -> Reach:
+def _repeated(stage: ParsedStage, before: Reach) -> Reach:
     shape, times = before.shape, stage.wholes["times"]
     if shape.dim * times > LARGEST:
         raise CertificateError(f"{times} copies of {shape.dim} coordinates are more than {LARGEST}")
     count = shape.count * times if shape.kind == "repeated" else times
-    return Reach(Shape("repeated", shape.dim * times, parts=(shape.one,), count=count), before.exact)
+    return Reach(RegionShape("repeated", shape.dim * times, parts=(shape.one,), count=count), before.exact)
 
 
-def _named(stage: Stage, before: Reach) -> Reach:
+def _named(stage: ParsedStage, before: Reach) -> Reach:
     """A list of names, or their vectors. For other inputs it is not known which of them can occur."""
     size, shape = stage.wholes["k"], before.shape
     named = shape.everything or (shape.kind == "categories" and shape.count == size)
     if stage.name == "category":
-        return Reach(Shape("categories", 1, count=size), before.exact and named)
+        return Reach(RegionShape("categories", 1, count=size), before.exact and named)
     return Reach(sparse(size, 1), before.exact and (named or (shape.one_hot and shape.dim == size)))
 
 
-def _hashed(stage: Stage, before: Reach) -> Reach:
+def _hashed(stage: ParsedStage, before: Reach) -> Reach:
     """Public functions, in the worst case: over all values, every category and every string with few ones can occur."""
     size = stage.wholes["k"]
-    found = Shape("categories", 1, count=size) if stage.name == "hash" else sparse(size, stage.wholes["hashes"])
+    found = RegionShape("categories", 1, count=size) if stage.name == "hash" else sparse(size, stage.wholes["hashes"])
     return Reach(found, before.exact and before.shape.everything)
 
 
-def _query(stage: Stage, before: Reach) -> Reach:
+def _query(stage: ParsedStage, before: Reach) -> Reach:
     norm, distance = NORMS[stage.words["norm"]], stage.numbers["distance"]
     if "values" in stage.words:  # counts: distances in l1 and linf are integers too
         whole = iv.mpf([least_whole_part(distance), whole_part(distance)])
         width = distance if norm == 2 and before.shape.dim > 1 else whole
-        return Reach(Shape("answers", before.shape.dim, balls=(Ball(norm, width, INF),)), True)
-    near = Ball(norm, distance, INF)
+        return Reach(RegionShape("answers", before.shape.dim, balls=(NormBall(norm, width, INF),)), True)
+    near = NormBall(norm, distance, INF)
     monotone = stage.words["moves"] == "monotone"
-    return Reach(Shape("answers", before.shape.dim, balls=(near,), free=True, monotone=monotone), True)
+    return Reach(RegionShape("answers", before.shape.dim, balls=(near,), free=True, monotone=monotone), True)
 
 
-def _noised(stage: Stage, before: Reach) -> Reach:
+def _noised(stage: ParsedStage, before: Reach) -> Reach:
     """Unbounded values can swamp the noise, so nothing changes for them."""
     return Reach(everything(before.shape.dim), before.exact and before.shape.everything and not may_drop_values(stage))
 
 
-def _cut(stage: Stage, before: Reach) -> Reach:
+def _cut(stage: ParsedStage, before: Reach) -> Reach:
     """The choice that comes next determines which scores are the largest."""
     kept = stage.wholes["k"] if stage.wholes["k"] < before.shape.dim else 0
     return replace(before, shape=replace(before.shape, kept=kept))
 
 
-def _chosen(stage: Stage, before: Reach) -> Reach:
-    return Reach(Shape("categories", 1, count=before.shape.dim), False)
+def _chosen(stage: ParsedStage, before: Reach) -> Reach:
+    return Reach(RegionShape("categories", 1, count=before.shape.dim), False)
 
 
-_RULES: dict[str, Callable[[Stage, Reach], Reach]] = {
+_RULES: dict[str, Callable[[ParsedStage, Reach], Reach]] = {
     **dict.fromkeys(("dropout", "poisson", "subsample", "shuffle", "times"), lambda stage, before: before),
     "rows": lambda stage, before: Reach(box(-INF, INF, before.shape.dim, 1), True),
     "query": _query,

@@ -109,7 +109,7 @@ def sampled_laplace(loss: Loss, rate: Number, count: int, grid: Grid | None) -> 
     if not isinstance(loss, Summed) or len(loss.parts) != 1 or (count > 1 and grid is None):
         return None
     part, copies = loss.parts[0]
-    if not isinstance(part, lattice.Laplace) or part.cut.b > 0 or (copies > 1 and not count > 1):
+    if not isinstance(part, lattice.LaplaceShift) or part.cut.b > 0 or (copies > 1 and not count > 1):
         return None
     if copies > MOST_COPIES:
         return None

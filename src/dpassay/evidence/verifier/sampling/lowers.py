@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.arithmetic.binomial import Bits, joined
+from dpassay.evidence.verifier.arithmetic.binomial import BitGroups, joined
 from dpassay.evidence.verifier.arithmetic.numbers import INF, ONE, ZERO, is_infinite, is_point
 from dpassay.evidence.verifier.lowers import NoisePlace, all_between, lower, radial_loss, told_far
 from dpassay.evidence.verifier.noises.known_noises import KNOWN, joined_noise, pair_loss
 from dpassay.evidence.verifier.noises.losses import (
     FEW_BITS,
+    FiniteOutcomes,
     Loss,
     LossCurve,
-    Outcomes,
     Worst,
     bits_loss,
     chance_above,
@@ -25,11 +25,11 @@ from dpassay.evidence.verifier.noises.losses import (
     pure_loss,
 )
 from dpassay.evidence.verifier.reading import Step
-from dpassay.evidence.verifier.regions.pairs import Block, Pair, same
-from dpassay.evidence.verifier.regions.regions import Stage
+from dpassay.evidence.verifier.regions.pairs import Pair, PairBlock, same
+from dpassay.evidence.verifier.regions.regions import ParsedStage
 from dpassay.evidence.verifier.sampling.laplace import SampledLaplace, sampled_laplace
 from dpassay.evidence.verifier.sampling.sampled import Sampled
-from dpassay.evidence.verifier.sampling.steps import Absent, Amplified, Steps, amplified_replaced
+from dpassay.evidence.verifier.sampling.steps import Absent, Amplified, SampledSteps, amplified_replaced
 
 # Noises whose loss between two values is the same in both orders.
 _EVEN = ("", "laplace", "gaussian", "staircase", "discrete_laplace", "discrete_gaussian", "truncated_laplace")
@@ -38,7 +38,7 @@ _UNBOUNDED = ("gaussian", "truncated_laplace")  # there they are infinite
 _ONE_SIDE = ("laplace", "discrete_laplace", "staircase")  # far out on one side all ratios are the largest
 
 
-def sampled_lower(steps: Steps, place: NoisePlace, step: Step) -> Loss:
+def sampled_lower(steps: SampledSteps, place: NoisePlace, step: Step) -> Loss:
     """The loss that two data sets show in all steps, by the theorem named in a step."""
     own = {"poisson": "poisson", "subsample": "fixed-size"}.get(steps.kind, "")
     if step.theorem in ("poisson", "fixed-size", "shuffle", "optimal-composition") and step.theorem != own:
@@ -64,7 +64,7 @@ def sampled_lower(steps: Steps, place: NoisePlace, step: Step) -> Loss:
     return _drawn(steps, loss, step)
 
 
-def _drawn(steps: Steps, loss: Loss, step: Step) -> Loss:
+def _drawn(steps: SampledSteps, loss: Loss, step: Step) -> Loss:
     """The loss of all steps, if the record takes part in each with some probability; Laplace noise in both orders."""
     laplace = step.theorem == "laplace" and steps.added
     exact = sampled_laplace(loss, steps.rate, steps.count, step.grid) if laplace else None
@@ -86,7 +86,7 @@ def _location_free(place: NoisePlace, step: Step) -> bool:
     return place.keeps_all or step.theorem == "radial"
 
 
-def _both_orders(steps: Steps, place: NoisePlace) -> bool:
+def _both_orders(steps: SampledSteps, place: NoisePlace) -> bool:
     """Whether a record can also be replaced the other way round, or its opposite can be added.
 
     Where the set is only known to contain all records, their opposites need not be among them.
@@ -95,7 +95,7 @@ def _both_orders(steps: Steps, place: NoisePlace) -> bool:
     return steps.batch[1] > 1 or (exact and (shape.kind == "answers" or shape.everything))
 
 
-def _located(steps: Steps, place: NoisePlace, step: Step) -> list[tuple[Loss, bool]]:
+def _located(steps: SampledSteps, place: NoisePlace, step: Step) -> list[tuple[Loss, bool]]:
     """What is visible of two sums where they lie, and whether the one with the record comes first."""
     noise = joined_noise(place.added)
     if noise is None or noise.name not in ("laplace", "gaussian"):
@@ -112,7 +112,7 @@ def _located(steps: Steps, place: NoisePlace, step: Step) -> list[tuple[Loss, bo
     return found
 
 
-def _sums(steps: Steps, place: NoisePlace, step: Step) -> list[Pair]:
+def _sums(steps: SampledSteps, place: NoisePlace, step: Step) -> list[Pair]:
     """The sums with the record and without it, in all orders that are possible."""
     pair = place.pair(step)
     other = tuple(replace(block, x=block.y, y=block.x) for block in pair)
@@ -144,7 +144,7 @@ def _in_a_batch(pair: Pair, size: int) -> Pair:
     )
 
 
-def _sides(noise: Stage, pair: Pair, step: Step) -> Loss:
+def _sides(noise: ParsedStage, pair: Pair, step: Step) -> Loss:
     """On which side of its threshold each coordinate lies, under the first law against the second."""
     groups = []
     for block, threshold in zip(pair, step.thresholds, strict=True):
@@ -153,15 +153,15 @@ def _sides(noise: Stage, pair: Pair, step: Step) -> Loss:
             groups.append((p, q, block.count))
     kinds = joined(groups)
     if sum(count for _, _, count in kinds) > FEW_BITS:
-        return Bits(kinds)
+        return BitGroups(kinds)
     outcomes = [(ONE, ONE)]
     for p, q, count in kinds:
         for _ in range(count):
             outcomes = [(a * x, b * y) for a, b in outcomes for x, y in ((p, q), (1 - p, 1 - q))]
-    return Outcomes(tuple(outcomes))
+    return FiniteOutcomes(tuple(outcomes))
 
 
-def _replaced(steps: Steps, place: NoisePlace, step: Step) -> Loss:
+def _replaced(steps: SampledSteps, place: NoisePlace, step: Step) -> Loss:
     """One record against another one, no others: outputs of both mixtures."""
     pair, noise = place.pair(step), joined_noise(place.added)
     if noise is None:
@@ -199,7 +199,7 @@ def _replaced(steps: Steps, place: NoisePlace, step: Step) -> Loss:
     return loss_at_zero(amplified_replaced(losses[0].pure, losses[1].pure, steps.rate) * steps.count)
 
 
-def _on_an_axis(steps: Steps, noise: Stage, step: Step, pair: Pair) -> Loss:
+def _on_an_axis(steps: SampledSteps, noise: ParsedStage, step: Step, pair: Pair) -> Loss:
     """A record on an axis against its opposite, or against the vector 0, which is as good as no record."""
     moved = [block for block in pair if not same(block)]
     if sum(block.count for block in moved) != 1 or not all(is_point(b.x, 0) for b in pair if same(b)):
@@ -213,11 +213,11 @@ def _on_an_axis(steps: Steps, noise: Stage, step: Step, pair: Pair) -> Loss:
     return Worst([SampledLaplace(steps.rate, size, order, steps.count, step.grid) for order in ("in", "out")])
 
 
-def _opposite(pair: Sequence[Block]) -> bool:
+def _opposite(pair: Sequence[PairBlock]) -> bool:
     return all(block.x.a == -block.y.b and block.x.b == -block.y.a for block in pair)
 
 
-def _event(steps: Steps, place: NoisePlace, noise: Stage, step: Step, pair: Pair) -> Loss:
+def _event(steps: SampledSteps, place: NoisePlace, noise: ParsedStage, step: Step, pair: Pair) -> Loss:
     """Whether every coordinate that differs lies beyond its threshold, on the side of the first vector."""
     if len(step.thresholds) != len(pair) or not place.tells(step):
         raise CertificateError("the output does not reveal on which side of these thresholds the values lie")

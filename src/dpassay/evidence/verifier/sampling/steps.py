@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpassay.errors import CertificateError
-from dpassay.evidence.verifier.arithmetic.binomial import Bits
+from dpassay.evidence.verifier.arithmetic.binomial import BitGroups
 from dpassay.evidence.verifier.arithmetic.normal import tail
 from dpassay.evidence.verifier.arithmetic.numbers import (
     INF,
@@ -20,10 +20,10 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
     positive_part,
 )
 from dpassay.evidence.verifier.noises.losses import (
+    FiniteOutcomes,
     Leaking,
     Loss,
     LossCurve,
-    Outcomes,
     Summed,
     Worst,
     bits_loss,
@@ -33,7 +33,7 @@ from dpassay.evidence.verifier.noises.losses import (
     range_steps,
 )
 from dpassay.evidence.verifier.reading import Step
-from dpassay.evidence.verifier.regions.regions import Stage
+from dpassay.evidence.verifier.regions.regions import ParsedStage
 from dpassay.evidence.verifier.sampling.laplace import sampled_axis, sampled_laplace
 from dpassay.evidence.verifier.sampling.sampled import Sampled
 
@@ -117,14 +117,14 @@ def repeated(loss: Loss, count: int, upper: bool) -> Loss:
         return loss.times(count)
     if isinstance(loss, Summed):
         return Summed(tuple((part, times * count) for part, times in loss.parts), loss.grid)
-    if isinstance(loss, Bits):
+    if isinstance(loss, BitGroups):
         return bits_loss([(p, q, times * count) for p, q, times in loss.groups])
-    if isinstance(loss, Outcomes) and not upper and len(loss.chances) ** count <= _LISTED:
+    if isinstance(loss, FiniteOutcomes) and not upper and len(loss.chances) ** count <= _LISTED:
         chances = [(ONE, ONE)]
         for _ in range(count):
             chances = [(a * p, b * q) for a, b in chances for p, q in loss.chances]
-        return Outcomes(tuple(chances))
-    if isinstance(loss, Outcomes) and not upper:
+        return FiniteOutcomes(tuple(chances))
+    if isinstance(loss, FiniteOutcomes) and not upper:
         # For each step only one bit is used: whether its output is likelier under the first law.
         likelier = [(p, q) for p, q in loss.chances if p.a > q.b]
         first, second = (sum((chance[i] for chance in likelier), ZERO) for i in (0, 1))
@@ -168,7 +168,7 @@ class Largest:
 
 
 @dataclass(frozen=True)
-class Steps:
+class SampledSteps:
     """How often a pipeline runs, and how records are drawn: the probability that one takes part, or the batches."""
 
     count: int
@@ -179,7 +179,7 @@ class Steps:
     batch: tuple[int, int] = (0, 0)  # how many records are summed, and of how many
 
     @classmethod
-    def of(cls, stages: Sequence[Stage], neighbours: str) -> "Steps":
+    def of(cls, stages: Sequence[ParsedStage], neighbours: str) -> "SampledSteps":
         first, last = stages[0], stages[-1]
         kind = first.name if first.name in ("poisson", "subsample", "shuffle") else ""
         rate, batches = ONE, 1
@@ -200,7 +200,7 @@ class Steps:
         """Whether a step's sum may have other records, or may lack the one that differs."""
         return self.kind in ("poisson", "subsample") or self.batch[1] > 1
 
-    def theorem(self, name: str, noise: Stage) -> str:
+    def theorem(self, name: str, noise: ParsedStage) -> str:
         """The theorem about one step, in which the record takes part, that a theorem about all steps needs."""
         if name not in ("poisson", "optimal-composition", "fixed-size", "shuffle"):
             return name

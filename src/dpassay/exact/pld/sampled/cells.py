@@ -20,7 +20,7 @@ Adjacency: TypeAlias = Literal["remove", "add", "replace", "fixed"]
 _U = 2.0**-53
 
 
-class Sampled(Protocol):
+class SampledStep(Protocol):
     """The loss of one step: how often a record takes part, and by how much it then moves the sum."""
 
     @property
@@ -54,7 +54,7 @@ def outputs_at(rate: float, mu: float, losses: Array, way: Adjacency) -> Array:
         return np.asarray((odds + above + np.log(-np.expm1(-np.maximum(above, 0.0)))) / mu)
 
 
-def cell_masses(loss: Sampled, step: float, upper: bool, beyond: float, depth: float = math.inf) -> CellMasses:
+def cell_masses(loss: SampledStep, step: float, upper: bool, beyond: float, depth: float = math.inf) -> CellMasses:
     """Cells on a lattice of losses, up to about this probability; for "add" to this depth below the largest."""
     rate, mu = (up(loss.rate), up(loss.mu)) if upper else (down(loss.rate), down(loss.mu))
     far = mu + math.sqrt(-2 * math.log(beyond))
@@ -117,7 +117,7 @@ def normal_masses(x: Array, shift: float) -> tuple[Array, Array]:
     return np.maximum(0.0, mass - off), np.maximum(0.0, mass) + off
 
 
-def sketch(loss: Sampled) -> Sketch:
+def sketch(loss: SampledStep) -> Sketch:
     """The loss of one step in doubles, to choose a window with."""
     rate, mu = middle(loss.rate), middle(loss.mu)
     x = np.linspace(-12.0 - mu, 12.0 + mu, 4001)

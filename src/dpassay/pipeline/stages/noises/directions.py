@@ -19,7 +19,7 @@ _UNIT = 1e-6  # how far from 1 the length of a unit vector may be: vectors are o
 
 
 @dataclass(frozen=True)
-class Half:
+class Hemisphere:
     """Half of the sphere around a pole, in one coordinate from 0 (the pole) to `end` (the equator).
 
     `near` is the logarithm of the coordinate's density under the law around this pole, not normalized, and `loss` that
@@ -54,7 +54,7 @@ class Direction(NoiseStage):
         """The loss between opposite vectors, which no other pair exceeds."""
         raise NotImplementedError
 
-    def half(self, dim: int) -> Half:
+    def half(self, dim: int) -> Hemisphere:
         """Its law on half of the sphere."""
         raise NotImplementedError
 
@@ -111,12 +111,12 @@ class VonMisesFisher(Direction):
     def largest_loss(self) -> Number:
         return 2 * self.kappa
 
-    def half(self, dim: int) -> Half:
+    def half(self, dim: int) -> Hemisphere:
         """In 1 − cosine; on a circle in the angle, since there 1 − cosine has an unbounded density at the pole."""
         kappa = middle(self.kappa)
         error = 2.0**-49 * (kappa + 50 * dim)
         if dim == 2:
-            return Half(
+            return Hemisphere(
                 lambda a: kappa * np.cos(a),
                 lambda a: 2 * kappa * np.cos(a),
                 lambda loss: math.acos(min(1.0, loss / (2 * kappa))),
@@ -129,7 +129,7 @@ class VonMisesFisher(Direction):
         def near(c: Array) -> Array:
             return kappa * (1 - c) + (power * (np.log(c) + np.log(2 - c)) if power else 0.0)
 
-        return Half(near, lambda c: 2 * kappa * (1 - c), lambda loss: 1 - loss / (2 * kappa), 1.0, error)
+        return Hemisphere(near, lambda c: 2 * kappa * (1 - c), lambda loss: 1 - loss / (2 * kappa), 1.0, error)
 
     def log_density(self, cosine: Array, gap: Array) -> Array:
         return middle(self.kappa) * cosine
@@ -165,9 +165,9 @@ class Purkayastha(Direction):
     def largest_loss(self) -> Number:
         return self.kappa * +PI
 
-    def half(self, dim: int) -> Half:
+    def half(self, dim: int) -> Hemisphere:
         kappa, power = middle(self.kappa), dim - 2
-        return Half(
+        return Hemisphere(
             lambda a: -kappa * a + (power * np.log(np.sin(a)) if power else 0.0),
             lambda a: kappa * (math.pi - 2 * a),
             lambda loss: (math.pi - loss / kappa) / 2,

@@ -190,7 +190,7 @@ def _ways(
     return ways
 
 
-class _About(About):
+class _BinaryFields(About):
     """What model.json states."""
 
     system: Literal["binary"] = "binary"
@@ -211,7 +211,7 @@ def save(system: BinaryText, classifier: Classifier, folder: str | Path) -> None
     if classifier.width != system.bits:
         raise InputError(f"the classifier takes {classifier.width} bits, the system gives {system.bits}")
     name, place = system.encoder.name, Path(system.encoder.name).expanduser()
-    about = _About(
+    about = _BinaryFields(
         encoder=str(place.resolve()) if name != MINILM and place.is_dir() else name,
         epsilon=system.epsilon,
         mechanism=system.mechanism,
@@ -234,7 +234,7 @@ def load(folder: str | Path, encoder: Encoder | None = None) -> tuple[BinaryText
     ...
     dpassay.errors.InputError: no/such/folder/model.json cannot be read: No such file or directory; ...
     """
-    about, arrays = read_folder(Path(folder), _About)
+    about, arrays = read_folder(Path(folder), _BinaryFields)
     try:
         classifier = Classifier.from_arrays(arrays, about.labels)
     except InputError as error:

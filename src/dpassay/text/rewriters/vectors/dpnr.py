@@ -230,7 +230,7 @@ def _tuned(
     )
 
 
-class _About(About):
+class _DPNRFields(About):
     """What model.json states."""
 
     system: Literal["dpnr"] = "dpnr"
@@ -252,7 +252,7 @@ def save(system: Dpnr, classifier: Classifier, folder: str | Path, fine_tuned: b
     if classifier.width != system.dim:
         raise InputError(f"the classifier takes {classifier.width} elements, the encoder gives {system.dim}")
     name, place = system.encoder.name, Path(system.encoder.name).expanduser()
-    about = _About(
+    about = _DPNRFields(
         encoder=str(place.resolve()) if name != MINILM and place.is_dir() else name,
         epsilon=system.epsilon,
         mu=system.mu,
@@ -278,7 +278,7 @@ def load(folder: str | Path, encoder: Encoder | None = None) -> tuple[Dpnr, Clas
     ...
     dpassay.errors.InputError: no/such/folder/model.json cannot be read: No such file or directory; ...
     """
-    about, arrays = read_folder(Path(folder), _About)
+    about, arrays = read_folder(Path(folder), _DPNRFields)
     try:
         classifier = Classifier.from_arrays(arrays, about.labels)
     except InputError as error:

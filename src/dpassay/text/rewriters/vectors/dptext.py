@@ -350,7 +350,7 @@ def returned(texts: Sequence[str], written: Sequence[str]) -> float:
     return same / max(1, sum(len(tokenise(text)) for text in texts))
 
 
-class _About(About):
+class _DPTextFields(About):
     system: Literal["dptext"] = "dptext"
     reading: Reading
     epsilon: float = Field(gt=0)
@@ -369,7 +369,7 @@ def save(system: Dptext, folder: str | Path) -> None:
     if not isinstance(reader, Reader):
         raise InputError(f"only a system that was trained can be saved, not one with the encoder {reader.name!r}")
     shape = reader.network.shape
-    about = _About(
+    about = _DPTextFields(
         reading=system.reading,
         epsilon=system.epsilon,
         learnt=system.learnt,
@@ -391,7 +391,7 @@ def load(folder: str | Path) -> Dptext:
     ...
     dpassay.errors.InputError: no/such/folder/model.json cannot be read: No such file or directory; ...
     """
-    about, arrays = read_folder(Path(folder), _About)
+    about, arrays = read_folder(Path(folder), _DPTextFields)
     words = ModelVocabulary(tuple(about.words))
     shape = Shape(len(words), about.dim, about.hidden, about.embedding, BEYOND)
     labels, attributes = len(about.labels), len(about.attributes)
