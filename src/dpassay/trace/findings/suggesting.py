@@ -5,8 +5,9 @@ It decides nothing; only trials and counted natural runs do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -36,12 +37,14 @@ from dpassay.trace.replay.matching import Matching, matchings
 from dpassay.trace.replay.paths import Paths, holds_on, learned
 from dpassay.trace.replay.pieces import Pieces, learned_pieces
 from dpassay.trace.replay.replaying import NoiseSite, Replay, released_nodes, replay
+from dpassay.trace.replay.shared_noise import SharedNoise, shared_noises
 from dpassay.trace.replay.trials import matched
 from dpassay.trace.watch.record import CodeLine, DrawRecord, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
 
 REPLAYS = 3
+MUCH = 2_000.0  # times the usual noise, and its rounding: the most in a few runs before the trials
 TIE, TIE_OF_FLOATS = number("1e-6"), number("1e-5")  # relative: a smaller excess over the claim is rounding
 
 
@@ -62,7 +65,8 @@ class Suggested:
     pipeline: str = ""
     chosen: Any = None  # if the code draws one of several things
     matching: Matching | None = None  # if both inputs have the same sums in a different order
-    paths: Paths | Pieces | None = None  # if each path has its own shift of the noise, or its own piece of the density
+    # If each path has its own shift of the noise, or its own piece of the density, or sums share drawn numbers.
+    paths: Paths | Pieces | SharedNoise | None = None
 
     @property
     def sums(self) -> tuple[int, ...]:
@@ -126,7 +130,10 @@ def suggested(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> Suggested:
         usable = fresh and not constant and not hidden(first) and upper.b > limit_of(guarantee, first.x.draws).b
         if usable and steady and first.comparable and seen:
             judged = _matched(tracer, judged, first, guarantee)
-        if usable and judged.matching is None and first.x.comparisons and not keeps_answers(tracer, (x, y)):
+        usable = usable and judged.matching is None and not keeps_answers(tracer, (x, y))
+        if usable:
+            judged = _shifted_together(tracer, judged, guarantee)
+        if usable and judged.paths is None and first.x.comparisons:
             judged = _in_pieces(tracer, judged, guarantee)
             judged = judged if judged.paths is not None else _on_each_path(tracer, judged, guarantee)
         return judged
@@ -142,7 +149,9 @@ def _matched(tracer: Tracer, judged: Suggested, first: Replay, guarantee: Any) -
     for matching in matchings(judged.uses, (first.x, first.y)):
         loss = matching.loss
         upper = INFINITY if loss is None else loss.epsilon(guarantee.exact_delta)
-        if upper.b <= limit_of(guarantee, first.x.draws).b and _agree(tracer, judged.pair, matching):
+        if upper.b <= limit_of(guarantee, first.x.draws).b and _agree(
+            tracer, judged.pair, partial(matched, tracer, judged.pair, matching)
+        ):
             judged = replace(judged, lower=ZERO, upper=upper, loss=None, findings=(), doubts=())
             return replace(judged, around=False, matching=matching)
     return judged
@@ -172,14 +181,28 @@ def _in_pieces(tracer: Tracer, judged: Suggested, guarantee: Any) -> Suggested:
     return replace(judged, around=False, pipeline=str(pieces), paths=pieces)
 
 
-def _agree(tracer: Tracer, pair: tuple[Any, Any], matching: Matching) -> bool:
+def _shifted_together(tracer: Tracer, judged: Suggested, guarantee: Any) -> Suggested:
+    """The same with sums that share drawn numbers, if one shift of these loses no more than is claimed."""
+    try:
+        for shared in shared_noises(tracer, judged.pair, judged.run):
+            upper = shared.loss.epsilon(guarantee.exact_delta)
+            within = upper.b <= limit_of(guarantee, judged.draws).b
+            if within and _agree(tracer, judged.pair, partial(shared.judged, tracer, judged.pair, far=MUCH)):
+                judged = replace(judged, lower=ZERO, upper=upper, loss=None, findings=(), doubts=(), uses=())
+                return replace(judged, around=False, pipeline=str(shared), paths=shared)
+    except MechanismError:
+        return judged
+    return judged
+
+
+def _agree(tracer: Tracer, pair: tuple[Any, Any], different: Callable[[int, RecordedRun], str]) -> bool:
     """Whether the outputs are the same in a few runs, also with much more noise."""
     try:
         for at, x in enumerate(pair):
             for k, noise in enumerate([*[None] * REPLAYS, *far_out(tracer.run(x))]):
                 run = tracer.run(x, noise, key=(tracer.seed, 6, k))
                 run.key = (tracer.seed, 6, k)
-                if matched(tracer, pair, at, run, matching):
+                if different(at, run):
                     return False
     except MechanismError:
         return False

@@ -93,6 +93,19 @@ def _independent_normal(draw: DrawRecord) -> Law | None:
     return Law("gaussian", np.broadcast_to(mean, draw.shape).reshape(-1), scale.reshape(-1))
 
 
+def covariance_of(draw: DrawRecord) -> tuple[Array, Array] | None:
+    """The mean and the covariance of rows of Gaussian numbers; None if the draw is not one of those."""
+    if draw.distribution != "multivariate_normal" or draw.formula is not None:
+        return None
+    try:
+        mean, spread = (asarray(draw.parameters[key], dtype=float) for key in ("mean", "cov"))
+    except (KeyError, ValueError, TypeError):
+        return None
+    known = mean.ndim == 1 and spread.shape == (mean.size, mean.size) and draw.shape[-1:] == mean.shape
+    finite = known and np.isfinite(mean).all() and np.isfinite(spread).all()
+    return (mean, spread) if finite and np.array_equal(spread, spread.T) else None  # else numpy draws by another one
+
+
 def _bernoulli(draw: DrawRecord) -> float | None:
     """The probability of 1 of numbers that are 0 or 1."""
     name, given = draw.distribution, draw.parameters

@@ -9,17 +9,17 @@ docs/proofs/coupling.md, point 6.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy import asarray
 
 from dpassay.errors import MechanismError
 from dpassay.trace.laws.number_laws import NOISE_KINDS, law_of, node_law
 from dpassay.trace.natural.failing import WatchedTooLong
 from dpassay.trace.replay.cheapest_shift import Row, cheapest, numbers_of
+from dpassay.trace.replay.draw_laws import Laws, laws_of, location_of, same_but_for_location
 from dpassay.trace.replay.replaying import released_in
 from dpassay.trace.replay.shifting import close
 from dpassay.trace.replay.solving import Wanted
@@ -33,18 +33,6 @@ MOST_PATHS, MOST_LEARNED, SETTLED = 300, 600, 100  # paths of an input; runs to 
 ROUNDS = 60  # how often the search for a path's shift is repeated
 _RANKS = ("argmax", "argmin", "argsort")
 _ORDERS = ("greater", "greater_equal", "less", "less_equal")
-
-
-class PathDraw(NamedTuple):
-    """A draw: its name and shape, the law of its noise, and where that lies."""
-
-    name: str
-    shape: tuple[int, ...]
-    law: tuple[Any, ...]
-    location: bytes
-
-
-Laws = tuple[PathDraw, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +111,7 @@ def judged(tracer: Tracer, pair: tuple[Any, Any], at: int, run: RecordedRun, pat
     shift = paths.shifts[at].get(path_of(run))
     if shift is None:
         return None
-    if _laws(run, shift.by) != shift.laws[0]:
+    if laws_of(run, shift.by) != shift.laws[0]:
         return "which noise is drawn depends on more than what was compared"
     exact = {k: run.nodes[k].exact for k in shift.released}
     try:
@@ -133,7 +121,7 @@ def judged(tracer: Tracer, pair: tuple[Any, Any], at: int, run: RecordedRun, pat
         raise
     except MechanismError as error:
         return f"a replay with other noise raised an error: {error}"
-    if path_of(other) != path_of(run) or _laws(other, shift.by) != shift.laws[1]:
+    if path_of(other) != path_of(run) or laws_of(other, shift.by) != shift.laws[1]:
         return "the code uses the shifted noise differently for the two inputs"
     if not _is_shifted(run, other, noise, shift.by):
         return "the code cannot draw the shifted noise"
@@ -148,20 +136,20 @@ def _shift(tracer: Tracer, run: RecordedRun, y: Any) -> Shift | None:
     if any(law_of(draw) is None and not draw.parameters for draw in run.draws):
         return None  # what they depend on is not recorded
     by: dict[int, float] = {}
-    laws = (_laws(run, ()), _laws(run, ()))
+    laws = (laws_of(run, ()), laws_of(run, ()))
     wanted = path_of(run)
     for _ in range(ROUNDS):
         try:
             other = tracer.run(y, _shifted(run, Shift(by, 0.0, laws, ())))
         except MechanismError:
             return None
-        own, its = _laws(run, by), _laws(other, by)
+        own, its = laws_of(run, by), laws_of(other, by)
         there = path_of(other) == wanted
         rows = list(_kept(run, other))
         released: tuple[int, ...] = ()
         if there:
             released = _released(run)
-            if not _same_noise(own, its) or any(k >= len(other.nodes) for k in released):
+            if not same_but_for_location(own, its) or any(k >= len(other.nodes) for k in released):
                 return None
             equal = [_linear(run, run.nodes[k], other, other.nodes[k]) for k in released]
             if None in equal:
@@ -246,17 +234,12 @@ def _parts(run: RecordedRun, node: Node) -> Iterator[tuple[dict[int, float], flo
     factors: list[dict[int, float]] = [{} for _ in range(base.size)]
     for index, factor in node.terms:
         places = run.relative(index).reshape(-1).tolist()
-        located = node.of_numbers(_location, index).reshape(-1)
+        located = node.of_numbers(location_of, index).reshape(-1)
         for at, (place, times) in enumerate(zip(places, np.reshape(factor, -1).tolist(), strict=True)):
             if place != -1 and times:
                 factors[at][place] = factors[at].get(place, 0.0) + times
                 base[at] += times * located[at]
     yield from zip(factors, base.tolist(), strict=True)
-
-
-def _location(draw: DrawRecord) -> Any:
-    law = law_of(draw)
-    return np.zeros(max(draw.values.size, 1)) if law is None else law.location
 
 
 def _released(run: RecordedRun) -> tuple[int, ...]:
@@ -323,28 +306,7 @@ def _is_shifted(run: RecordedRun, other: RecordedRun, noise: dict[int, Any], by:
 
 def _noise(draw: DrawRecord, at: int) -> float:
     """A drawn number without its location."""
-    return float(np.reshape(draw.values, -1)[at]) - float(np.reshape(_location(draw), -1)[at])
-
-
-def _laws(run: RecordedRun, shifted: Iterable[int]) -> Laws:
-    """The draws of a run, and the numbers made from them that are shifted."""
-    where = numbers_of(run)
-    made = [where[k][0] for k in sorted(shifted) if k in where and where[k][0].formula is not None]
-    return tuple(map(_drawn, [*run.draws, *made]))
-
-
-def _drawn(draw: DrawRecord) -> PathDraw:
-    law = law_of(draw)
-    if law is None:
-        given = tuple(sorted((name, str(asarray(value).tolist())) for name, value in draw.parameters.items()))
-        return PathDraw(draw.distribution, draw.shape, given, b"")
-    scale, location = (np.array(one, dtype=float).tobytes() for one in (law.scale, law.location))
-    return PathDraw(draw.distribution, draw.shape, (law.kind, scale, law.share), location)
-
-
-def _same_noise(mine: Laws, its: Laws) -> bool:
-    """Whether both inputs draw the same noise, though perhaps around other locations."""
-    return [one[:3] for one in mine] == [one[:3] for one in its]
+    return float(np.reshape(draw.values, -1)[at]) - float(np.reshape(location_of(draw), -1)[at])
 
 
 def _noises(shift: Shift) -> set[tuple[str, float]]:

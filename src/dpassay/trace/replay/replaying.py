@@ -12,7 +12,7 @@ import numpy as np
 from numpy import asarray
 
 from dpassay.errors import MechanismError
-from dpassay.trace.laws.formulas import sources_of
+from dpassay.trace.laws.formulas import covariance_of, sources_of
 from dpassay.trace.laws.number_laws import NOISE_KINDS, NodeLaw, law_of, node_law
 from dpassay.trace.natural.outputs import ROUNDING, leaves, same
 from dpassay.trace.replay.solving import Wanted
@@ -168,7 +168,7 @@ def stretched(draw: DrawRecord, k: int, factor: int, feeding: dict[int, tuple[fl
     """More noise: larger numbers, or for uniform ones those near the ends."""
     law = law_of(draw)
     if law is None:
-        return None
+        return None if covariance_of(draw) is None else draw.values * factor
     if law.kind in ("laplace", "gaussian"):
         return draw.values * factor
     if law.kind in ("exponential", "geometric"):
@@ -260,7 +260,7 @@ def _uses(first: RecordedRun, second: RecordedRun, released: frozenset[int]) -> 
         if useful and (number in released or id(one) not in going_on):
             found.append(NoiseSite(one, other, number in released))
         if useful or id(one) in going_on:
-            _mark(one, going_on)
+            mark_ancestors(one, going_on)
     found.reverse()
     return tuple(sorted(found, key=lambda use: not use.released))
 
@@ -300,7 +300,8 @@ def _behind(one: Node, other: Node) -> tuple[Node, Node] | None:
     return one, other
 
 
-def _mark(node: Node, going_on: set[int]) -> None:
+def mark_ancestors(node: Node, going_on: set[int]) -> None:
+    """Add the nodes that a node was computed from, by their identity."""
     waiting = list(node.parents)
     while waiting:
         one = waiting.pop()

@@ -25,6 +25,7 @@ from dpassay.trace.replay.matching import Matching
 from dpassay.trace.replay.paths import Paths, judged
 from dpassay.trace.replay.pieces import Pieces
 from dpassay.trace.replay.replaying import NoiseSite
+from dpassay.trace.replay.shared_noise import SharedNoise
 from dpassay.trace.replay.shifting import same_noise, shifted
 from dpassay.trace.watch.record import Array, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
@@ -99,7 +100,7 @@ def agreeing(
 
     def judge(at: int, run: RecordedRun) -> str:
         if matching is not None:
-            return matched(tracer, pair, at, run, matching)
+            return matched(tracer, pair, matching, at, run)
         gaps = [(use.y.offset - use.x.offset if at else use.x.offset - use.y.offset) for use in uses]
         return _shifted(tracer, pair[1 - at], run, sums, partial(_as_watched, uses, sums, at), gaps=gaps)
 
@@ -127,7 +128,7 @@ def agreeing_outcomes(
 def agreeing_paths(
     tracer: Tracer,
     pair: tuple[Any, Any],
-    paths: Paths | Pieces,
+    paths: Paths | Pieces | SharedNoise,
     *,
     alpha: float,
     least: int,
@@ -136,11 +137,11 @@ def agreeing_paths(
 ) -> ReplayTrials:
     """The same if the noise is shifted on each path by its own constants; trials on unknown paths are left out.
 
-    Or if each path has its own piece of the noise density.
+    Or if each path has its own piece of the noise density, or sums that share drawn numbers are shifted together.
     """
 
     def judge(at: int, run: RecordedRun) -> str | None:
-        if isinstance(paths, Pieces):
+        if isinstance(paths, Pieces | SharedNoise):
             return paths.judged(tracer, pair, at, run)
         return judged(tracer, pair, at, run, paths)
 
@@ -199,7 +200,7 @@ def _trial(
     return judge(run), True
 
 
-def matched(tracer: Tracer, pair: tuple[Any, Any], at: int, run: RecordedRun, matching: Matching) -> str:
+def matched(tracer: Tracer, pair: tuple[Any, Any], matching: Matching, at: int, run: RecordedRun) -> str:
     """What differs, if anything, when the matched sums of the other input are made equal to those of a run."""
     way = matching.swapped if at else matching
     return _shifted(tracer, pair[1 - at], run, way.sums, way.fits, way.partners)

@@ -29,6 +29,7 @@ _MOVING = ("reshape", "ravel", "flatten", "squeeze", "transpose", "copy", "swapa
 _AS_FUNCTIONS: dict[str, Any] = {
     "sum": np.sum,
     "mean": np.mean,
+    "cumsum": np.cumsum,
     "clip": np.clip,
     "dot": np.dot,
     "argmax": np.argmax,

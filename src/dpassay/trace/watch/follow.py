@@ -17,7 +17,7 @@ from dpassay.trace.watch.record import Array, DrawRecord, Node, NumberFormula, c
 SUMS = (np.add, np.subtract)
 _PRODUCTS = (np.multiply, np.true_divide)
 _SIGNS = (np.negative, np.positive)
-MOST_TERMS, MOST_NUMBERS = 100, 1 << 20
+MOST_TERMS, MOST_NUMBERS, MOST_PRODUCTS = 100, 1 << 20, 1 << 14
 
 
 def of_draw(draw: DrawRecord) -> Node:
@@ -215,19 +215,40 @@ def summed(node: Node, axis: Any, mean: bool) -> Node | None:
     return _made([node], tuple(terms), asarray(node.offset.sum(axis=axis) * times), node.added)
 
 
-def dotted(nodes: Sequence[Node | None], values: Sequence[Any]) -> Node | None:
-    """The product of a matrix or a vector with a vector, one of them plain."""
-    shapes = [np.shape(value) for value in values]
-    if (
-        len(nodes) != 2
-        or (nodes[0] is None) == (nodes[1] is None)
-        or len(shapes[1]) != 1
-        or len(shapes[0]) not in (1, 2)
-    ):
+def accumulated(node: Node, axis: Any) -> Node | None:
+    """The running sums of numbers along an axis, or of all."""
+    if axis is None:
+        node, axis = moved(node, lambda part: part.reshape(-1)), 0
+    if not isinstance(axis, int) or node.offset.ndim == 0:
         return None
-    found = None if shapes[0][-1:] != shapes[1] else combined(np.multiply, nodes, [asarray(one) for one in values])
-    total = None if found is None else summed(found, len(shapes[0]) - 1, mean=False)
-    if total is not None:  # a number multiplied by 0 does not occur in it
+    many = node.offset.shape[axis]
+    if not 0 < many * len(node.terms) <= MOST_TERMS:
+        return None
+    terms: list[tuple[Array, Array]] = []
+    for index, factor in node.terms:
+        rows, times = np.moveaxis(index, axis, 0), np.moveaxis(factor, axis, 0)
+        for k in range(many):
+            later = np.reshape(np.arange(many) >= k, (many, *[1] * (rows.ndim - 1)))
+            _add_term(terms, np.where(later, rows[k], -1), np.where(later, times[k], 0.0))
+    placed = [(np.moveaxis(index, 0, axis), np.moveaxis(factor, 0, axis)) for index, factor in terms]
+    return _made([node], tuple(placed), asarray(np.cumsum(node.offset, axis)), node.added)
+
+
+def dotted(nodes: Sequence[Node | None], values: Sequence[Any]) -> Node | None:
+    """The product of two matrices or vectors, one of them plain."""
+    left, right = (np.shape(value) for value in values)
+    if len(nodes) != 2 or (nodes[0] is None) == (nodes[1] is None) or {len(left), len(right)} - {1, 2}:
+        return None
+    if left[-1] != right[0]:
+        return None
+    wide = len(right) == 2  # then each row of the left one meets each column of the right one
+    if wide and np.prod(left) * right[1] > MOST_PRODUCTS:
+        return None
+    first = moved(nodes[0], lambda part: part[..., None]) if nodes[0] is not None and wide else nodes[0]
+    parts = [asarray(values[0])[..., None] if wide else asarray(values[0]), asarray(values[1])]
+    found = combined(np.multiply, [first, nodes[1]], parts)
+    total = None if found is None else summed(found, len(left) - 1, mean=False)
+    if total is not None and any((factor == 0).any() for _, factor in total.terms):  # those numbers do not occur in it
         terms: list[tuple[Array, Array]] = []
         for index, factor in total.terms:
             _add_term(terms, np.where(factor == 0, -1, index), factor)

@@ -18,7 +18,17 @@ import numpy as np
 from numpy import asarray
 
 from dpassay.trace.watch.deciding import COMPARED, compared_with, decided, placed_among, ranked
-from dpassay.trace.watch.follow import assigned, combined, consistent, dotted, joined, moved, of_draw, summed
+from dpassay.trace.watch.follow import (
+    accumulated,
+    assigned,
+    combined,
+    consistent,
+    dotted,
+    joined,
+    moved,
+    of_draw,
+    summed,
+)
 from dpassay.trace.watch.picking import picked
 from dpassay.trace.watch.record import Array, DrawRecord, Node, current, importing
 
@@ -35,7 +45,8 @@ _LIBRARIES = {"dpassay", "numpy", "scipy", "pandas", "torch", "sklearn", "statsm
 _DOTS = {np.dot, np.inner}
 LONGEST = 4096  # lists are followed up to this length
 _ADD_EXACTLY = math.fsum
-_FULL, _SUM, _MEAN, _CLIP, _ADD_ALL = np.full, np.sum, np.mean, np.clip, sum  # during a run some are replaced
+# During a run some are replaced.
+_FULL, _SUM, _MEAN, _CUMSUM, _CLIP, _ADD_ALL = np.full, np.sum, np.mean, np.cumsum, np.clip, sum
 
 _T = TypeVar("_T")
 KINDS: dict[type, type] = {}  # of a plain number's type, the watched one; the modules of these types fill both
@@ -161,9 +172,9 @@ def apply(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[s
         compared_with(ufunc, nodes, values)
         # Before the result, which may overwrite an input.
         node = attempted(lambda: combined(ufunc, nodes, values) if any(one is not None for one in nodes) else None)
-    elif ufunc is np.add and method == "reduce" and (only := node_of(inputs[0])) is not None:
-        alone = not set(options) - {"axis"}
-        node = attempted(lambda: summed(only, options.get("axis", 0), mean=False)) if alone else None
+    elif ufunc is np.add and method in ("reduce", "accumulate") and (only := node_of(inputs[0])) is not None:
+        alone, sums = len(inputs) == 1 and not set(options) - {"axis"}, accumulated if method != "reduce" else _total
+        node = attempted(lambda: sums(only, options.get("axis", 0))) if alone else None
     elif ufunc is np.matmul and method == "__call__" and not options:
         node = attempted(lambda: dotted([node_of(one) for one in inputs], values))
     result = getattr(ufunc, method)(*values, **options)
@@ -173,6 +184,10 @@ def apply(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[s
     if ufunc.nout > 1 or (out is not None and len(out) > 1):
         return given_back(result, out or ())
     return with_node(result, node, scalar=not isinstance(result, np.ndarray))
+
+
+def _total(node: Node, axis: Any) -> Node | None:
+    return summed(node, axis, mean=False)
 
 
 def _parts(things: Any) -> list[tuple[Node | None, Array]]:
@@ -241,7 +256,7 @@ def _decide(function: Any, arguments: Any) -> None:
         placed_among(nodes[numbers], plain(arguments[edges]))
     elif function in (np.round, np.around) and len(arguments) == 1:
         compared_with(np.rint, nodes, [])
-    elif function not in _MOVES | _JOINS | _EACH | _DOTS | {_SUM, _MEAN}:
+    elif function not in _MOVES | _JOINS | _EACH | _DOTS | {_SUM, _MEAN, _CUMSUM}:
         for node in nodes:
             what = f"given to {getattr(function, '__name__', 'a function')}"
             decided(node, COMPARED if function in _PICKING | {_ARGSORT} else what)
@@ -264,8 +279,11 @@ def _after(function: Any, first: Any, arguments: Any, options: Any) -> Node | No
             given += [simply.pop(name, simply.pop(old, None)) for name, old in _ENDS[len(given) - 1 :]]
             nodes += [None] * (3 - len(nodes))
         return combined(function, nodes, given, simply or None)
-    if function in _DOTS and len(arguments) == 2 and not options:
+    if function in _DOTS and len(arguments) == 2 and not options and (function is not np.inner or np.ndim(rest[0]) < 2):
         return dotted([node_of(one) for one in arguments], [plain(one) for one in arguments])
+    if function is _CUMSUM and (own := node_of(first)) is not None and len(arguments) < 3:
+        axis = rest[0] if rest else simply.get("axis")
+        return accumulated(own, axis) if not set(simply) - {"axis"} else None
     if function in (_SUM, _MEAN) and (own := node_of(first)) is not None and len(arguments) < 3:
         axis = rest[0] if rest else simply.get("axis")
         return summed(own, axis, mean=function is _MEAN) if not set(simply) - {"axis"} else None
@@ -304,7 +322,7 @@ def making(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def totalling(function: Callable[..., Any]) -> Callable[..., Any]:
-    """numpy's sum, mean or dot, in which lists of watched numbers stay watched."""
+    """numpy's sum, mean, dot and the like, in which lists of watched numbers stay watched."""
 
     def total(*arguments: Any, **options: Any) -> Any:
         if current() is None or not any(isinstance(one, list | tuple) for one in arguments[:2]):

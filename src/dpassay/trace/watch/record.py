@@ -168,6 +168,7 @@ class Node:
     added: bool = False
     parents: tuple[Node, ...] = ()
     exact: Array | None = None  # the numbers to the last bit, as in the code
+    computed: Array | None = None  # what the code computed, if it got other numbers instead
     law: Any = None  # once it is known
 
     @property
@@ -326,6 +327,7 @@ class RecordedRun:
         """Record how a draw was used, with its numbers to the last bit; return them, or their requested values."""
         other = self.forced.get(len(self.nodes))
         if other is not None and other.shape == np.shape(values):
+            node.computed = np.array(values, dtype=float)
             if isinstance(values, np.ndarray) and values.flags.writeable:
                 values[...] = other  # the array itself, which the code may hold
             else:

@@ -301,7 +301,7 @@ def _noting(start: Callable[..., Any]) -> Callable[..., Any]:
 def _computing() -> Iterator[tuple[ModuleType, str, Any]]:
     """Functions that compute with numbers: module, name, and watched."""
     yield math, "fsum", adding_exactly
-    for name in ("sum", "mean", "dot", "inner"):
+    for name in ("sum", "mean", "dot", "inner", "cumsum"):
         yield np, name, totalling(getattr(np, name))
     for name in ("argmax", "argmin"):
         yield np, name, picking(getattr(np, name))
