@@ -118,7 +118,7 @@ def alone(use: NoiseSite) -> bool:
 
 def coordinates(uses: Iterable[NoiseSite]) -> list[Coordinate] | None:
     """The numbers of these uses, each number of a draw once; None if different ones share a drawn number."""
-    found, seen, used = [], dict[tuple[int, ...], tuple[float, ...]](), set[int]()
+    found, seen, used = [], dict[tuple[int, ...], tuple[tuple[float, ...], float]](), set[int]()
     for use in uses:
         first, second = use.laws
         if not _same_factors(use):
@@ -137,14 +137,15 @@ def coordinates(uses: Iterable[NoiseSite]) -> list[Coordinate] | None:
             kind, other = parts[0][i], parts[5][i]
             if {kind, other} == {"bernoulli", "none"}:
                 kind = other = "bernoulli"  # 0 for one input, whether kept or not
-            ratios = _ratios(use, i, parts)
+            ratios, least = _ratios(use, i, parts), _least(use, parts, i)
             if key in seen:
-                if kind in SYMMETRIC and not np.allclose(ratios, seen[key], rtol=1e-6, atol=_least(use, parts, i)):
-                    return None  # the same numbers hide something else
+                before, its = seen[key]
+                if kind in SYMMETRIC and not np.allclose(ratios, before, rtol=1e-12, atol=least + its):
+                    return None  # the same numbers hide something else: what differs has no noise
                 continue
             if used & set(key) or kind != other or not all(math.isfinite(parts[k][i]) for k in (1, 2, 6, 7)):
                 return None
-            seen[key] = ratios
+            seen[key] = ratios, least
             used.update(key)
             atoms = parts[4][i], parts[9][i]
             same = abs(atoms[0] - atoms[1]) <= tolerance or (math.isnan(atoms[0]) and math.isnan(atoms[1]))
@@ -162,7 +163,9 @@ def _ratios(use: NoiseSite, i: int, parts: Any) -> tuple[float, ...]:
 
 
 def _least(use: NoiseSite, parts: Any, i: int) -> float:
-    return float(use.tolerance / abs(parts[2][i])) if parts[2][i] else 0.0
+    """The rounding error of what a number hides, in units of its noise; that of the noise itself is not part of it."""
+    size = abs(parts[1][i]) + abs(parts[6][i])
+    return float(2.0**-48 * size / abs(parts[2][i])) if parts[2][i] else 0.0
 
 
 def _same_factors(use: NoiseSite) -> bool:

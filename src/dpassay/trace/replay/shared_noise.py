@@ -29,8 +29,9 @@ from dpassay.values import dataclass
 KINDS = ("gaussian", "laplace")
 MOST_SUMS, MOST_NUMBERS, MOST_NODES = 64, 400, 400  # of numbers made equal, of drawn ones, of arrays of sums
 NEW = 1e-6  # of a row's length: a row that has less outside the span of the others follows from them
+DUST = 1e-13  # of the largest shift: a smaller one is a rounding error of the solution
 FAR = 10.0  # standard deviations, for which rounding is allowed
-ROUNDING = {8: 2.0**-40, 4: 2.0**-19}  # of a sum, relative to its parts, by the bytes of a drawn number
+ROUNDING = {8: 2.0**-40, 4: 2.0**-21}  # of a sum, relative to its parts, by the bytes of a drawn number
 MOST_UNEVEN = 1e8  # the largest variance of correlated numbers in any direction over the smallest
 
 Terms = tuple[tuple[Array, Array], ...]  # the drawn numbers of a sum, by position in the run, and their factors
@@ -81,9 +82,11 @@ class DrawnNoise:
         for positions, factors in terms:
             at, by = positions.reshape(-1), factors.reshape(-1)
             used = (at != -1) & (by != 0)
-            if not np.isfinite(by).all() or (at[used] < 0).any() or (self.column[at[used]] < 0).any():
+            inside = (at[used] >= 0) & (at[used] < self.column.size)
+            columns = self.column[np.where(inside, at[used], 0)]
+            if not np.isfinite(by).all() or not inside.all() or (columns < 0).any():
                 return None
-            np.add.at(rows, (np.nonzero(used)[0], self.column[at[used]]), by[used])
+            np.add.at(rows, (np.nonzero(used)[0], columns), by[used])
         return rows if rows.any(axis=1).all() else None
 
 
@@ -276,8 +279,9 @@ def _solved(
     """The shortest shift in units of the noise; None if its loss is not known."""
     rows, gap = np.vstack([one.rows for one in sums]), np.concatenate([one.gap for one in sums])
     shift = noise.root @ np.linalg.lstsq(rows @ noise.root, gap, rcond=None)[0]
-    used = [one for one in noise.blocks if rows[:, one.columns].any()]
-    shift[np.setdiff1d(np.arange(len(shift)), np.concatenate([one.columns for one in used]))] = 0.0
+    spread, used = np.linalg.norm(noise.root, axis=1), [one for one in noise.blocks if rows[:, one.columns].any()]
+    least = DUST * np.abs(shift / spread).max() * spread
+    shift = np.array([float(f"{one:.14g}") for one in np.where(np.abs(shift) > least, shift, 0.0).tolist()])
     loss = shift_loss(used, shift, rows, np.concatenate([one.allowed for one in sums]))
     if loss is None:
         return None

@@ -16,7 +16,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from dpassay.trace.watch.choosing import noted as choice_noted
 from dpassay.trace.watch.choosing import ordered
 from dpassay.trace.watch.deciding import compared_with, placed_among
-from dpassay.trace.watch.follow import combined, consistent, joined, moved, of_draw, summed
+from dpassay.trace.watch.follow import accumulated, combined, consistent, dotted, joined, moved, of_draw, summed
 from dpassay.trace.watch.loaders import is_base_seed
 from dpassay.trace.watch.numbers import gathered, plain, with_node
 from dpassay.trace.watch.picking import picked
@@ -53,6 +53,7 @@ _MOVES = {
     *("view", "_unsafe_view", "reshape", "transpose", "t", "permute", "squeeze", "unsqueeze", "expand", "slice"),
     *("select", "clone", "detach", "alias", "index", "flatten", "lift_fresh", "_reshape_alias", "repeat"),
 }
+_PRODUCTS = {"mv", "mm", "dot"}
 _watched: MutableMapping[Any, Node] = WeakTensorKeyDictionary()
 _named: list[bool] = []  # not empty while a distribution draws that is recorded under its own name
 
@@ -229,6 +230,10 @@ def _followed(func: Any, name: str, args: Any, kwargs: Any) -> Node | None:
             [(_node(one), array(one)) for one in args[0]],
             lambda parts: func([torch.from_numpy(np.array(part)) for part in parts], *rest, **kwargs).numpy(),
         )
+    if name in _PRODUCTS and len(args) == 2 and not kwargs:
+        return dotted([_node(one) for one in args], [_double(_value(one)) for one in args])
+    if name == "cumsum" and first is not None:
+        return accumulated(first, args[1]) if len(args) == 2 and not kwargs else None
     if name in ("sum", "mean") and first is not None:
         axis = args[1] if len(args) > 1 else None
         axis = axis[0] if isinstance(axis, list | tuple) and len(axis) == 1 else axis
