@@ -419,3 +419,59 @@ def two_correlated_numbers(x):
 def two_numbers_with_nearly_the_same_noise(x, rng):
     root = np.linalg.cholesky(np.array([[1, 0.95], [0.95, 1]]))
     return (np.array(x) + root @ rng.standard_normal(2)).tolist()
+
+
+# Each number has its own noise: the sums and the numbers can be computed from one another.
+@law([5.0, 3.0, 8.0], [6.0, 3.0, 8.0], 1, gaussian(1 / 4, 1e-3), delta=1e-3)
+def running_sums_of_noisy_numbers(x, rng):
+    return np.cumsum(np.array(x) + rng.normal(0, 4, 3))
+
+
+# The sums differ by 1, 2 and 3, so each number of the noise is moved by 1.
+@law([1.0, 1.0, 1.0], [2.0, 2.0, 2.0], 1, gaussian(math.sqrt(3) / 8, 1e-3), delta=1e-3)
+def prefix_sums_with_running_noise(x, rng):
+    found, noise = [], 0.0
+    for k in range(len(x)):
+        noise += rng.normal(0, 8)
+        found.append(sum(x[: k + 1]) + noise)
+    return found
+
+
+# 0.5·z₁ is in the second number too: with d = (1, 0) the noise is moved by 1 and −½.
+@law([5.0, 3.0], [6.0, 3.0], 1, gaussian(math.sqrt(1 + 0.25) / 5, 1e-3), delta=1e-3)
+def noise_that_two_numbers_share(x, rng):
+    z = rng.normal(0, 5, 2)
+    return {"first": x[0] + z[0], "second": x[1] + 0.5 * z[0] + z[1]}
+
+
+_TORCH_ROOT = torch.tensor([[4.0, 0.0], [3.0, 4.0]], dtype=torch.float64)
+
+
+# L·w = (1, −1): w = (¼, −7/16).
+@law([0.0, 0.0], [1.0, -1.0], 1.5, gaussian(math.hypot(1 / 4, 7 / 16), 1e-3), delta=1e-3)
+def root_times_noise_of_torch(x):
+    return torch.tensor(x, dtype=torch.float64) + _TORCH_ROOT @ torch.randn(2, dtype=torch.float64)
+
+
+# L·w = (1, −1) for L = [[1, 0], [0.9, 0.2]]: w = (1, −9.5).
+@law([0.0, 0.0], [1.0, -1.0], 3, gaussian(math.hypot(1, 9.5), 1e-3), delta=1e-3)
+def root_that_leaves_little_noise(x, rng):
+    return np.array(x) + np.array([[1.0, 0.0], [0.9, 0.2]]) @ rng.standard_normal(2)
+
+
+@law([1.0, 1.0, 1.0], [2.0, 2.0, 2.0], 2, gaussian(math.sqrt(3) / 0.5, 1e-3), delta=1e-3)
+def running_sums_with_too_little_noise(x, rng):
+    return np.cumsum(x) + np.cumsum(rng.normal(0, 0.5, 3))
+
+
+# The difference of the two is released without noise.
+@law([0.0, 0.0], [0.0, 1.0], 3, INF, delta=1e-3, leak=1.0)
+def row_of_two_equal_noises(x, rng):
+    return np.array(x) + np.ones((2, 1)) @ rng.standard_normal(1)
+
+
+@law([0.0, 0.0], [1.0, 1.0], 3, INF, delta=1e-3, leak=1.0)
+def share_of_the_noise_of_the_input(x, rng):
+    """The second number less the first is x₁ − x₀ + x₀·z₀, and 0 for (0, 0) if z₁ is not there."""
+    z = rng.normal(0, 2, 2)
+    return [x[0] + z[0], x[1] + (1 + x[0]) * z[0]]
