@@ -470,8 +470,8 @@ def row_of_two_equal_noises(x, rng):
     return np.array(x) + np.ones((2, 1)) @ rng.standard_normal(1)
 
 
+# The difference of the two is 0 without a record, and x₀·z with one.
 @law([0.0, 0.0], [1.0, 1.0], 3, INF, delta=1e-3, leak=1.0)
-def share_of_the_noise_of_the_input(x, rng):
-    """The second number less the first is x₁ − x₀ + x₀·z₀, and 0 for (0, 0) if z₁ is not there."""
-    z = rng.normal(0, 2, 2)
-    return [x[0] + z[0], x[1] + (1 + x[0]) * z[0]]
+def share_of_the_noise_by_the_input(x, rng):
+    z = rng.normal(0, 2)
+    return [x[0] + z, x[1] + (1 + x[0]) * z]

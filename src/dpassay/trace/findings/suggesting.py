@@ -190,7 +190,7 @@ def _shifted_together(tracer: Tracer, judged: Suggested, guarantee: Any) -> Sugg
             if within and _agree(tracer, judged.pair, partial(shared.judged, tracer, judged.pair, far=MUCH)):
                 judged = replace(judged, lower=ZERO, upper=upper, loss=None, findings=(), doubts=(), uses=())
                 return replace(judged, around=False, pipeline=str(shared), paths=shared)
-    except MechanismError:
+    except (MechanismError, np.linalg.LinAlgError):
         return judged
     return judged
 

@@ -169,12 +169,12 @@ class SharedNoise:
     laws: tuple[Laws, Laws]
     loss: PairLoss
     kinds: tuple[str, ...]
+    distance: float  # the length of the shift in units of the noise
 
     def __str__(self) -> str:
-        many = sum(one.allowed.size for one in self.sums)
-        moved = sum(int(np.count_nonzero(one)) for one in self.shift.values())
-        numbers = "1 number is" if moved == 1 else f"{moved:,} numbers are"
-        return f"{many:,} sums that share {' and '.join(self.kinds)} noise, of which {numbers} shifted together"
+        many, kinds = sum(one.allowed.size for one in self.sums), " and ".join(self.kinds)
+        apart = f", {self.distance:.6g} standard deviations apart" if self.kinds == ("gaussian",) else ""
+        return f"{many:,} sums that share {kinds} noise{apart}"
 
     def judged(self, tracer: Tracer, pair: tuple[Any, Any], at: int, run: RecordedRun, far: float = 1.0) -> str:
         """What differs, if anything, when y gets the shifted noise of a run of x; with `at` = 1, x that of y."""
@@ -261,7 +261,10 @@ def _independent(noise: DrawnNoise, sums: Sequence[SharedSums]) -> list[SharedSu
     for one in sums:
         more = span
         for row in one.rows @ noise.root:
-            left = row / np.linalg.norm(row)
+            size = float(np.linalg.norm(row))
+            if not 0 < size < math.inf:
+                break
+            left = row / size
             for _ in range(2):
                 left = left - more.T @ (more @ left)
             if np.linalg.norm(left) < NEW or len(more) >= MOST_SUMS:
@@ -278,7 +281,8 @@ def _solved(
 ) -> SharedNoise | None:
     """The shortest shift in units of the noise; None if its loss is not known."""
     rows, gap = np.vstack([one.rows for one in sums]), np.concatenate([one.gap for one in sums])
-    shift = noise.root @ np.linalg.lstsq(rows @ noise.root, gap, rcond=None)[0]
+    steps = np.linalg.lstsq(rows @ noise.root, gap, rcond=None)[0]
+    shift = noise.root @ steps
     spread, used = np.linalg.norm(noise.root, axis=1), [one for one in noise.blocks if rows[:, one.columns].any()]
     least = DUST * np.abs(shift / spread).max() * spread
     shift = np.array([float(f"{one:.14g}") for one in np.where(np.abs(shift) > least, shift, 0.0).tolist()])
@@ -290,7 +294,8 @@ def _solved(
         at = noise.column[draw.start - run.first : draw.start - run.first + draw.values.size]
         if at.size and at[0] >= 0:
             by[k] = shift[at].reshape(draw.shape)
-    return SharedNoise(tuple(sums), by, laws, loss, tuple(sorted({one.kind for one in used})))
+    kinds = tuple(sorted({one.kind for one in used}))
+    return SharedNoise(tuple(sums), by, laws, loss, kinds, float(np.linalg.norm(steps)))
 
 
 def shift_loss(blocks: Sequence[NoiseBlock], shift: Array, rows: Array, allowed: Array) -> PairLoss | None:
