@@ -37,7 +37,7 @@ from dpassay.trace.replay.matching import Matching, matchings
 from dpassay.trace.replay.paths import Paths, holds_on, learned
 from dpassay.trace.replay.pieces import Pieces, learned_pieces
 from dpassay.trace.replay.replaying import NoiseSite, Replay, released_nodes, replay
-from dpassay.trace.replay.shared_noise import SharedNoise, shared_noises
+from dpassay.trace.replay.shared_noise import SharedShift, shared_noises
 from dpassay.trace.replay.trials import matched
 from dpassay.trace.watch.record import CodeLine, DrawRecord, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
@@ -66,7 +66,7 @@ class Suggested:
     chosen: Any = None  # if the code draws one of several things
     matching: Matching | None = None  # if both inputs have the same sums in a different order
     # If each path has its own shift of the noise, or its own piece of the density, or sums share drawn numbers.
-    paths: Paths | Pieces | SharedNoise | None = None
+    paths: Paths | Pieces | SharedShift | None = None
 
     @property
     def sums(self) -> tuple[int, ...]:

@@ -161,7 +161,7 @@ def _locations(noise: DrawnNoise, run: RecordedRun) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class SharedNoise:
+class SharedShift:
     """How much more noise y needs than x, for each draw, and what that loses."""
 
     sums: tuple[SharedSums, ...]
@@ -220,7 +220,7 @@ class SharedNoise:
         return noise
 
 
-def shared_noises(tracer: Tracer, pair: tuple[Any, Any], run: RecordedRun) -> Iterator[SharedNoise]:
+def shared_noises(tracer: Tracer, pair: tuple[Any, Any], run: RecordedRun) -> Iterator[SharedShift]:
     """The shift that makes the last sums equal, and the one for the first, from which others may be computed."""
     other = tracer.run(pair[1], values_of(run))
     laws, noise = (laws_of(run), laws_of(other)), DrawnNoise.of(run)
@@ -278,7 +278,7 @@ def _independent(noise: DrawnNoise, sums: Sequence[SharedSums]) -> list[SharedSu
 
 def _solved(
     run: RecordedRun, noise: DrawnNoise, sums: Sequence[SharedSums], laws: tuple[Laws, Laws]
-) -> SharedNoise | None:
+) -> SharedShift | None:
     """The shortest shift in units of the noise; None if its loss is not known."""
     rows, gap = np.vstack([one.rows for one in sums]), np.concatenate([one.gap for one in sums])
     steps = np.linalg.lstsq(rows @ noise.root, gap, rcond=None)[0]
@@ -295,7 +295,7 @@ def _solved(
         if at.size and at[0] >= 0:
             by[k] = shift[at].reshape(draw.shape)
     kinds = tuple(sorted({one.kind for one in used}))
-    return SharedNoise(tuple(sums), by, laws, loss, kinds, float(np.linalg.norm(steps)))
+    return SharedShift(tuple(sums), by, laws, loss, kinds, float(np.linalg.norm(steps)))
 
 
 def shift_loss(blocks: Sequence[NoiseBlock], shift: Array, rows: Array, allowed: Array) -> PairLoss | None:

@@ -25,7 +25,7 @@ from dpassay.trace.replay.matching import Matching
 from dpassay.trace.replay.paths import Paths, judged
 from dpassay.trace.replay.pieces import Pieces
 from dpassay.trace.replay.replaying import NoiseSite
-from dpassay.trace.replay.shared_noise import SharedNoise
+from dpassay.trace.replay.shared_noise import SharedShift
 from dpassay.trace.replay.shifting import same_noise, shifted
 from dpassay.trace.watch.record import Array, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
@@ -128,7 +128,7 @@ def agreeing_outcomes(
 def agreeing_paths(
     tracer: Tracer,
     pair: tuple[Any, Any],
-    paths: Paths | Pieces | SharedNoise,
+    paths: Paths | Pieces | SharedShift,
     *,
     alpha: float,
     least: int,
@@ -141,7 +141,7 @@ def agreeing_paths(
     """
 
     def judge(at: int, run: RecordedRun) -> str | None:
-        if isinstance(paths, Pieces | SharedNoise):
+        if isinstance(paths, Pieces | SharedShift):
             return paths.judged(tracer, pair, at, run)
         return judged(tracer, pair, at, run, paths)
 

@@ -15,7 +15,7 @@ import dpassay
 from dpassay.core.guarantee import make_guarantee
 from dpassay.trace.findings.suggesting import suggested
 from dpassay.trace.natural.budget import TimeBudget
-from dpassay.trace.replay.shared_noise import SharedNoise
+from dpassay.trace.replay.shared_noise import SharedShift
 from dpassay.trace.replay.trials import agreeing, agreeing_paths
 from dpassay.trace.watch.tracer import Tracer
 
@@ -55,7 +55,7 @@ def bound(
         trials = agreeing_paths(tracer, pair, watched.paths, **limits)
     else:
         trials = agreeing(tracer, pair, watched.sums, watched.matching, watched.uses, **limits)
-    return float(watched.upper.b), trials.different, isinstance(watched.paths, SharedNoise)
+    return float(watched.upper.b), trials.different, isinstance(watched.paths, SharedShift)
 
 
 def one_by_one(x: Any, rng: Any) -> list[float]:
