@@ -14,7 +14,6 @@ from dpassay.claims.judge import quick_check
 from dpassay.claims.registry import SYSTEMS, find
 from dpassay.claims.registry.sources import paper_address
 from dpassay.core.guarantee import ApproxDP, PureDP, epsilon_delta
-from dpassay.core.interval import outward
 from dpassay.core.numbers import as_written
 from dpassay.errors import InputError
 from dpassay.evidence.certificate import certify
@@ -24,7 +23,7 @@ from dpassay.exact.witness import Witness
 from dpassay.report.claims.claim_report import ClaimReport
 from dpassay.report.claims.gallery import claimed, latex
 from dpassay.report.claims.show import grid, remedies
-from dpassay.report.pages.meaning import meaning
+from dpassay.report.pages.meaning import bound, meaning
 from dpassay.report.pages.meaning import shown as shorter
 from dpassay.report.pages.page import LETTERS, Scale, charted, headline, kinds_of, true_shown
 from dpassay.report.pages.typeset import sentence, typeset
@@ -100,7 +99,7 @@ def _rest(claim: Claim, verdict: Verdict) -> dict[str, Any]:
         "reason": typeset(verdict.reason),
         "warnings": [typeset(warning) for warning in verdict.warnings],
         "witness": shown,
-        "true_delta": None if verdict.delta is None else typeset(shorter(verdict.delta)),
+        "true_delta": None if verdict.delta is None else typeset(shorter(verdict.delta, verdict.guarantee.delta, 1)),
         "repairs": [
             {
                 "mechanism": str(repair.mechanism or ""),
@@ -110,7 +109,7 @@ def _rest(claim: Claim, verdict: Verdict) -> dict[str, Any]:
             }
             for repair in verdict.repairs
         ],
-        "holds": [[typeset(f"{delta:g}"), typeset(outward(held.upper, 1, 6))] for delta, held in verdict.holds],
+        "holds": [[typeset(f"{delta:g}"), typeset(bound(held.upper, 1))] for delta, held in verdict.holds],
         "theorems": [theorem.value for theorem in verdict.theorems],
         "latex": latex([(replace(claim, name=verdict.subject), verdict)]),
         "verdict": verdict.to_dict(),

@@ -66,7 +66,7 @@ def verdict_card(verdict: Verdict) -> str:
     True
     """
     word, claimed, true = verdict.word, verdict.guarantee.claimed, verdict.value
-    written = as_written(verdict.guarantee.value), shown(true)
+    written = as_written(verdict.guarantee.value), shown(true, claimed)
     plot = svg.axis(claimed, true.lower, true.upper, word, *written) if claimed > 0 or true.lower > 0 else None
     return _card(word, f"{SIGNS[word]} {word.upper()}", verdict.reason, plot, _of_verdict(verdict))
 

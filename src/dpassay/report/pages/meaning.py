@@ -4,35 +4,48 @@ import math
 import re
 
 from dpassay.core.guarantee import GDP, ApproxDP, MetricDP, PureDP
-from dpassay.core.interval import Interval, outward
+from dpassay.core.interval import Interval, nearest, outward
 from dpassay.evidence.verdict import Verdict
 from dpassay.report.pages.typeset import typeset
 
-SHOWN = 6  # digits of a loss on a page, the same everywhere
+SHOWN = 4  # digits of a loss on a page, the same everywhere
 
 
-def shown(value: Interval) -> str:
-    """An interval as pages write it, rounded outward; one number if both ends agree in nearly all digits shown.
+def shown(value: Interval, *borders: float) -> str:
+    """A number as pages write it, rounded to the nearest, or an interval or a lower bound, rounded outward.
+
+    Rounding moves it across none of the `borders`, such as the claimed value; it gets more digits instead.
 
     >>> shown(Interval(5.65685424949, 5.65685424951)), shown(Interval(4.4, 4.6)), shown(Interval(1, 1))
-    ('5.65685', '[4.4, 4.6]', '1')
+    ('5.657', '[4.4, 4.6]', '1')
     >>> shown(Interval(38.39999999999, 38.40000000001)), shown(Interval(0.9999999999, 1))
     ('38.4', '1')
     >>> shown(Interval(0.8172595, math.inf)), shown(Interval(math.inf, math.inf))
-    ('at least 0.817259', '∞')
+    ('at least 0.8172', '∞')
     >>> shown(Interval(3840, 3840))
     '3,840'
     """
-    low, high = (_plain(outward(end, direction, SHOWN)) for end, direction in ((value.lower, -1), (value.upper, 1)))
     if math.isinf(value.lower):
         return "∞"
-    if math.isinf(value.upper):
-        return f"at least {_thousands(low)}"
-    if value.width > 10.0 ** (1 - SHOWN) * value.upper:
-        return f"[{_thousands(low)}, {_thousands(high)}]"
-    short = f"{value.upper:.{SHOWN}g}"
-    inside = value.lower <= float(short) <= value.upper
-    return _thousands(short if inside else low)  # 38.4 and not 38.3999, if it lies inside
+    if number := nearest(value, *borders, significant=SHOWN):
+        return number
+    low = bound(value.lower, -1, *borders)
+    return f"at least {low}" if math.isinf(value.upper) else f"[{low}, {bound(value.upper, 1, *borders)}]"
+
+
+def bound(value: float, direction: int, *borders: float) -> str:
+    """A bound as pages write it, rounded down (direction −1) or up (+1), but to or across none of the `borders`.
+
+    >>> bound(0.81727, -1), bound(0.81727, 1), bound(0.81727, -1, 0.8172), bound(53013.3, 1)
+    ('0.8172', '0.8173', '0.81727', '53,014')
+    """
+    text, whole = "", len(str(int(value))) if 0 <= value < 1e12 else 0
+    for digits in range(max(SHOWN, whole), 17):
+        text = outward(value, direction, digits)
+        rounded = float(text)
+        if rounded == value or all(rounded > b if value > b else rounded < b for b in borders):
+            break
+    return _thousands(_plain(text))
 
 
 def _thousands(number: str) -> str:
