@@ -121,6 +121,20 @@ def nearest(value: Interval, *borders: float, significant: int = 4) -> str:
     return text
 
 
+def bound(value: float, direction: int, *borders: float, significant: int = 4) -> str:
+    """Write a bound in a few digits, rounded down (direction −1) or up (+1), but to or across none of the `borders`.
+
+    >>> bound(0.81727, -1), bound(0.81727, 1), bound(0.81727, -1, 0.8172), bound(53013.3, 1)
+    ('0.8172', '0.8173', '0.81727', '53,014')
+    """
+    whole = len(str(int(value))) if 0 <= value < 1e12 else 0
+    for digits in range(max(significant, whole), 17):
+        rounded = float(outward(value, direction, digits))
+        if rounded == value or all(rounded > b if value > b else rounded < b for b in borders):
+            return grouped(rounded, digits)
+    return grouped(value, 17)
+
+
 def grouped(value: float, significant: int = 4) -> str:
     """Write a number in a few digits, or in all that precede the decimal point, in groups of three.
 

@@ -14,6 +14,7 @@ from dpassay.claims.judge import quick_check
 from dpassay.claims.registry import SYSTEMS, find
 from dpassay.claims.registry.sources import paper_address
 from dpassay.core.guarantee import ApproxDP, PureDP, epsilon_delta
+from dpassay.core.interval import bound
 from dpassay.core.numbers import as_written
 from dpassay.errors import InputError
 from dpassay.evidence.certificate import certify
@@ -23,7 +24,7 @@ from dpassay.exact.witness import Witness
 from dpassay.report.claims.claim_report import ClaimReport
 from dpassay.report.claims.gallery import claimed, latex
 from dpassay.report.claims.show import grid, remedies
-from dpassay.report.pages.meaning import bound, meaning
+from dpassay.report.pages.meaning import meaning
 from dpassay.report.pages.meaning import shown as shorter
 from dpassay.report.pages.page import LETTERS, Scale, charted, headline, kinds_of, true_shown
 from dpassay.report.pages.typeset import sentence, typeset

@@ -1,10 +1,9 @@
 """What a verdict means to the person whose text it is: how far an output can raise the odds between two inputs."""
 
 import math
-import re
 
 from dpassay.core.guarantee import GDP, ApproxDP, MetricDP, PureDP
-from dpassay.core.interval import Interval, nearest, outward
+from dpassay.core.interval import Interval, bound, nearest, outward
 from dpassay.evidence.verdict import Verdict
 from dpassay.report.pages.typeset import typeset
 
@@ -29,27 +28,12 @@ def shown(value: Interval, *borders: float) -> str:
         return "∞"
     if number := nearest(value, *borders, significant=SHOWN):
         return number
-    low = bound(value.lower, -1, *borders)
-    return f"at least {low}" if math.isinf(value.upper) else f"[{low}, {bound(value.upper, 1, *borders)}]"
-
-
-def bound(value: float, direction: int, *borders: float) -> str:
-    """A bound as pages write it, rounded down (direction −1) or up (+1), but to or across none of the `borders`.
-
-    >>> bound(0.81727, -1), bound(0.81727, 1), bound(0.81727, -1, 0.8172), bound(53013.3, 1)
-    ('0.8172', '0.8173', '0.81727', '53,014')
-    """
-    text, whole = "", len(str(int(value))) if 0 <= value < 1e12 else 0
-    for digits in range(max(SHOWN, whole), 17):
-        text = outward(value, direction, digits)
-        rounded = float(text)
-        if rounded == value or all(rounded > b if value > b else rounded < b for b in borders):
-            break
-    return _thousands(_plain(text))
-
-
-def _thousands(number: str) -> str:
-    return re.sub(r"^\d{4,}(?![\de])", lambda found: f"{int(found[0]):,}", number)
+    low = bound(value.lower, -1, *borders, significant=SHOWN)
+    return (
+        f"at least {low}"
+        if math.isinf(value.upper)
+        else f"[{low}, {bound(value.upper, 1, *borders, significant=SHOWN)}]"
+    )
 
 
 def _plain(number: str) -> str:

@@ -22,6 +22,7 @@ from dpassay.audit.witness import table_rows, witness_rows
 from dpassay.claims.claim import Claim
 from dpassay.claims.registry import REGISTRY
 from dpassay.core.guarantee import GDP, ZCDP, ApproxDP, Guarantee, MetricDP, PureDP, RenyiDP
+from dpassay.core.interval import bound
 from dpassay.core.numbers import as_written, middle
 from dpassay.errors import escape_control_chars
 from dpassay.evidence.sampled import SampledWitness
@@ -33,7 +34,7 @@ from dpassay.packages.environment import program
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.report.claims.gallery import by_system, claimed, true
 from dpassay.report.packages import Judged, cells, sections, summary
-from dpassay.report.pages.meaning import bound, definition, meaning, shown
+from dpassay.report.pages.meaning import definition, meaning, shown
 from dpassay.report.pages.proofs import proof_texts
 from dpassay.report.pages.trace_report import trace_shown
 from dpassay.report.pages.typeset import sentence, typeset
