@@ -143,6 +143,8 @@ def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
 def _differing_bits(region: Region, profile: PrivacyProfile) -> str:
     inputs = "two neighbors" if isinstance(region, RowBits) else "two inputs"
     shown, most = (round(middle(count)) for count in (_shown(profile, 1), region.diameter(1)))
+    if shown == region.dim == 1:
+        return f"The only bit can differ between {inputs}"
     if shown == region.dim:
         return f"All of the {region.dim} bits can differ between {inputs}"
     count = f"{most}" if shown == most else f"{shown}, and at most {most},"

@@ -7,6 +7,7 @@ from typing import Any
 
 from dpassay.audit.inputs.checks import shown
 from dpassay.core.interval import Interval, bound, outward_fixed
+from dpassay.errors import counted
 from dpassay.trace.findings.code import code_around
 from dpassay.trace.findings.findings import Finding
 from dpassay.trace.findings.rules import meaning
@@ -52,7 +53,7 @@ def _epsilon(result: TraceResult) -> str:
         return least or "not bounded"
     share = f"{outward_fixed(result.apart_from, 1, 2, 100)}%"
     share = f"apart from a probability of at most {share} (confidence {1 - trials.alpha:.2%})"
-    most = f"at most {bound(found.upper, 1)}, {share}, in {trials.agreed:,} replays"
+    most = f"at most {bound(found.upper, 1)}, {share}, in {counted(trials.agreed, 'replay')}"
     return f"{least}; {most}" if least else most
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from dpassay.core.interval import bound, outward_fixed
 from dpassay.core.json import plain
 from dpassay.core.numbers import INFINITY, down
-from dpassay.errors import InputError
+from dpassay.errors import InputError, counted
 from dpassay.trace.findings.findings import Finding, beyond_runs, without_noise
 from dpassay.trace.findings.leaks import first_holder
 from dpassay.trace.natural.failing import WatchedTooLong
@@ -156,7 +156,7 @@ def _too_few(trials: ReplayTrials, epsilon: float) -> str:
         return f"there was no time for a replay; a bound of {most} needs {many:,}: allow more time (--time)"
     times = math.ceil(2 * many / trials.agreed)
     then = f"allow about {times:,} times as much time (--time)" if many < OUT_OF_REACH else "that is out of reach"
-    return f"{trials.agreed:,} replays agreed, but a bound of {most} needs {many:,}: {then}"
+    return f"{counted(trials.agreed, 'replay')} agreed, but a bound of {most} needs {many:,}: {then}"
 
 
 def _lost(watched: Any) -> str:
@@ -170,7 +170,7 @@ def _lost(watched: Any) -> str:
 def so_often(trials: ReplayTrials, epsilon: float, delta: float) -> str:
     """The upper bound for a pair, with the replays that support it."""
     share, at = trials.exception(epsilon), f" at δ = {delta:.6g}" if delta else ""
-    many = f"{trials.agreed:,} replays"
+    many = counted(trials.agreed, "replay")
     if trials.left_out:  # their paths were not known
         many = f"{trials.agreed:,} of {trials.agreed + trials.left_out:,} replays"
     return (
