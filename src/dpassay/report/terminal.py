@@ -106,7 +106,7 @@ def _alpha_budget(verdict: Verdict) -> str:
 
 
 def seed_words(verdict: Verdict) -> str:
-    """The seed, and whether it is worth recording."""
+    """The seed, and whether it can replay the outputs."""
     if verdict.replays:
         return f"seed {verdict.seed}"
     return f"seed {verdict.seed}, which cannot replay the outputs, because the mechanism uses its own random source"

@@ -84,7 +84,7 @@ def cells(claim: Claim, verdict: Verdict) -> tuple[str, str, str, str, str]:
 
 
 def by_system(verdicts: Verdicts) -> list[tuple[str, list[tuple[Claim, Verdict]]]]:
-    """The verdicts on each published system, those with a refuted claim first, and among its claims refuted ones first.
+    """The verdicts by published system: systems with a refuted claim come first, and so do the refuted claims of each.
 
     Claims of no published system are together under no title.
     """

@@ -1,6 +1,6 @@
 """Self-contained pages: the verdict first, then what could make it meaningless, then the evidence.
 
-What a page shows is gathered here, how it is laid out is in templates/. Jinja2 escapes all text.
+The contents of a page are gathered here; its layout is in templates/. Jinja2 escapes all text.
 """
 
 import base64

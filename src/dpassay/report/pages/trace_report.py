@@ -15,7 +15,7 @@ from dpassay.trace.result import TraceResult
 
 
 def trace_shown(result: TraceResult) -> dict[str, Any]:
-    """All of it, for templates/trace.html."""
+    """All contents of the page, for templates/trace.html."""
     verdict = result.verdict
     return {
         "word": verdict.word,
