@@ -21,7 +21,7 @@ from dpassay.core.interval import Interval, outward
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import TIE, as_written, down, middle, number
 from dpassay.core.parameters import merge_parameters, refuse_misspelled
-from dpassay.errors import ExpressionError, InputError
+from dpassay.errors import ExpressionError, InputError, counted
 from dpassay.evidence.confirm import confirmed
 from dpassay.evidence.verdict import Advice, ExactEvidence, Refuted, Verdict
 from dpassay.exact.analysis import analyse
@@ -187,7 +187,8 @@ def with_samples(exact: Verdict, sampled: Verdict) -> Verdict:
     best = max(exact.epsilon, sampled.epsilon, key=lambda bounds: bounds.lower)
     epsilon = replace(exact.epsilon, lower=best.lower, lower_from=best.lower_from)
     kind = Refuted if sampled.refuted else type(exact)
-    runs = f"{sampled.runs:,} runs show an epsilon of at least {outward(sampled.epsilon.lower, -1, 5)}."
+    shown = f"{counted(sampled.runs, 'run')} {'shows' if sampled.runs == 1 else 'show'}"
+    runs = f"{shown} an epsilon of at least {outward(sampled.epsilon.lower, -1, 5)}."
     return kind(
         exact.claim,
         replace(exact.bounds, value=epsilon),

@@ -15,6 +15,15 @@ import re
 from collections.abc import Iterable
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun, in the plural unless the number is 1; the plural has an s if none is given.
+
+    >>> counted(1, "run"), counted(5000, "run"), counted(0, "guess", "guesses")
+    ('1 run', '5,000 runs', '0 guesses')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def escape_control_chars(text: str) -> str:
     r"""Text that can be shown on any terminal: unprintable characters are escaped.
 

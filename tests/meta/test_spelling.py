@@ -50,6 +50,8 @@ BRITISH = {
     "programme": "program",
     "judgement": "judgment",
     "grey": "gray",
+    "honour": "honor",
+    "tokenis": "tokeniz",
 }
 WORD = re.compile(rf"\b\w*({'|'.join(BRITISH)})\w*", re.IGNORECASE)
 

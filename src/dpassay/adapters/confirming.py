@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpassay.core.interval import Interval
-from dpassay.errors import escape_control_chars, in_one_line
+from dpassay.errors import counted, escape_control_chars, in_one_line
 from dpassay.evidence.verdict import Advice, Bounds, Open, Verdict
 from dpassay.pipeline.distributions import as_vector
 from dpassay.pipeline.mechanism import Failure, Mechanism
@@ -162,7 +162,9 @@ def by_runs(
             return Confirmation(False, f"{_on(trial)} {found}")
         if found.shape[1] != width:
             return Confirmation(
-                False, f"{_on(trial)} the object's output has {found.shape[1]} numbers where the formula has {width}."
+                False,
+                f"{_on(trial)} the object's output has {counted(found.shape[1], 'number')} where the formula has "
+                f"{width}.",
             )
         total += len(found)
         difference = _difference(events, _features(found, trial, _is_additive(formula)), expected, len(trials))

@@ -20,7 +20,7 @@ import numpy as np
 
 from dpassay.adapters.confirming import Confirmation
 from dpassay.core.guarantee import ApproxDP, Guarantee, PureDP
-from dpassay.errors import in_one_line
+from dpassay.errors import counted, in_one_line
 from dpassay.values import dataclass
 
 NEAR = 1e-3  # difference of log-probabilities that is due to single precision
@@ -151,9 +151,11 @@ def _by_steps(call: Any, formula: Formula) -> Confirmation:
     prompts = _prompts(call, _rows(_vocabulary(call)))
     drawn = _generated(call, replaced, min(formula.tokens, STEPS), prompts)
     if len(drawn.sequences) != len(prompts):
-        return Confirmation(False, f"For {len(prompts)} prompts generate returned {len(drawn.sequences)} texts.")
+        said = f"For {counted(len(prompts), 'prompt')} generate returned {counted(len(drawn.sequences), 'text')}."
+        return Confirmation(False, said)
     if len(drawn.scores) > formula.tokens:
-        return Confirmation(False, f"It drew {len(drawn.scores)} tokens where the formula has {formula.tokens}.")
+        drew = counted(len(drawn.scores), "token")
+        return Confirmation(False, f"It drew {drew} where the formula has {formula.tokens}.")
     for step, (scores, logits) in enumerate(zip(drawn.scores, seen, strict=True), start=1):
         if (difference := _unlike(scores, logits, formula, step)) is not None:
             return Confirmation(False, difference)
@@ -162,7 +164,7 @@ def _by_steps(call: Any, formula: Formula) -> Confirmation:
         seen.clear()
         scores = _generated(call, replaced, 1, prompt).scores[0]
         if (difference := _unlike(scores, seen[0], formula, 1)) is not None:
-            return Confirmation(False, f"After a prompt of {prompt.shape[1]:,} tokens: {difference}")
+            return Confirmation(False, f"After a prompt of {counted(prompt.shape[1], 'token')}: {difference}")
     some = "" if steps == formula.tokens else f" of {formula.tokens:,}"
     return Confirmation(True, f"The scores of {steps:,}{some} steps of a real call agree with this formula.")
 

@@ -38,7 +38,7 @@ from dpassay.audit.testing.inference import AlphaBudget
 from dpassay.audit.testing.sequential import ALONE, MOST_ALONE, Outcomes, TaskRunner, anytime, fixed, in_this_process
 from dpassay.audit.testing.training import only_none
 from dpassay.audit.verdict import conclude, is_refuted
-from dpassay.errors import ONLY_NONE, InputError, MechanismError, escape_control_chars
+from dpassay.errors import ONLY_NONE, InputError, MechanismError, counted, escape_control_chars
 from dpassay.evidence.verdict import Verdict
 
 DISTRIBUTION_SHARE, ARTIFACTS_SHARE, BATCHES_SHARE, OUTSIDE_SHARE = 0.1, 0.01, 0.05, 0.1  # of the error probability
@@ -201,14 +201,16 @@ class _Audit:
         state.spent = max(state.spent, state.searched + state.game.runs)
         how = "with save=FILE it could be continued" if self.file.path is None else "resume=True continues it"
         self.warnings.append(
-            f"The time limit of {options.time} was reached after {state.spent:,} of {options.runs:,} runs; {how}."
+            f"The time limit of {options.time} was reached after {state.spent:,} of {counted(options.runs, 'run')}; "
+            f"{how}."
         )
 
     def _kept(self) -> str:
         right, wrong, runs = self.state.game.totals()
         if not runs:
             return "No guess had been made by then."
-        counts = f"Until then, {right:,} of {right + wrong:,} guesses in {runs:,} runs were correct."
+        guesses, were = counted(right + wrong, "guess", "guesses"), "was" if right == 1 else "were"
+        counts = f"Until then, {right:,} of {guesses} in {counted(runs, 'run')} {were} correct."
         if self.file.path is None:
             return counts + " With save=FILE such counts are kept, and resume=True continues from them."
         return counts + f" They are kept in {self.file.path}; resume=True continues from them."

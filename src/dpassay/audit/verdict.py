@@ -20,6 +20,7 @@ from dpassay.audit.testing.inference import (
 from dpassay.audit.witness import witness_of
 from dpassay.core.interval import Interval, outward
 from dpassay.core.theorems import Theorem
+from dpassay.errors import counted
 from dpassay.evidence.verdict import Advice, Bounds, JudgedClaim, Open, Refuted, SampledEvidence, Verdict
 
 ENOUGH_RUNS = 16  # of an input, that show whether its output changes
@@ -36,7 +37,7 @@ def conclude(
 ) -> Verdict:
     """Refuted if the game rejects the claim, otherwise Open: samples prove no claim."""
     guarantee, refuted = question.guarantee, is_refuted(question, state)
-    source = f"a guessing game with {state.spent:,} runs, wrong with probability at most {budget.total:g}"
+    source = f"a guessing game with {counted(state.spent, 'run')}, wrong with probability at most {budget.total:g}"
     if not refuted and any(one.screening for one in state.game.rounds):
         source += ", assuming that the rows of one batch are independent"
     lower, delta = _bounds(question, state, refuted, source)
@@ -125,7 +126,8 @@ def _after(state: AuditState) -> str:
     """When the claim was refuted, if runs were made after that."""
     if not 0 < state.refuted_after < state.game.runs:
         return ""
-    return f"; the claim was refuted after {state.refuted_after:,} runs; the remaining runs tighten the lower bound"
+    after = counted(state.refuted_after, "run")
+    return f"; the claim was refuted after {after}; the remaining runs tighten the lower bound"
 
 
 def _why_refuted(question: ResolvedAudit, state: AuditState, lower: float) -> str:
@@ -133,7 +135,8 @@ def _why_refuted(question: ResolvedAudit, state: AuditState, lower: float) -> st
     counts = state.game.best(question.hypothesis).counts
     right, guesses = counts.right, counts.right + counts.wrong
     whom = f" as to which of {inputs} inputs was used" if question.many else ""
-    seen = f"{right:,} of {guesses:,} guesses{whom} were correct ({right / max(1, guesses):.1%})"
+    were = "was" if right == 1 else "were"
+    seen = f"{right:,} of {counted(guesses, 'guess', 'guesses')}{whom} {were} correct ({right / max(1, guesses):.1%})"
     rules = sum(one.counts.runs > 0 for one in state.game.evidence)
     result = "such a result" if rules == 1 else f"the result of all {rules} rules together"
     chance = f"{result} has probability at most {state.alpha:.3g}"
@@ -146,7 +149,7 @@ def _why_refuted(question: ResolvedAudit, state: AuditState, lower: float) -> st
 
 
 def _why_open(question: ResolvedAudit, state: AuditState, lower: float, interrupted: bool) -> str:
-    guarantee, options, spent = question.guarantee, question.options, f"{state.spent:,} runs"
+    guarantee, options, spent = question.guarantee, question.options, counted(state.spent, "run")
     if interrupted:
         how = "only a saved audit can be resumed" if options.save is None else f"resume it from {options.save}"
         return f"the audit was interrupted after {spent}; {how}."
@@ -164,8 +167,8 @@ def _blind(state: AuditState, interrupted: bool) -> list[str]:
     if state.game.rounds or interrupted:
         return []
     return [
-        f"Nothing was tested: no decision rule could be learned from {state.spent:,} runs, so this audit could not "
-        "have refuted any claim. Give it more runs, or your own guesser."
+        f"Nothing was tested: no decision rule could be learned from {counted(state.spent, 'run')}, so this audit "
+        "could not have refuted any claim. Give it more runs, or your own guesser."
     ]
 
 
@@ -179,6 +182,6 @@ def out_of_reach(epsilon: float, runs: int, alpha: float, candidates: int) -> st
         f"{needed:,}" if needed < 10**15 else f"about 10^{round((epsilon + math.log(-math.log(alpha))) / math.log(10))}"
     )
     return (
-        f"undetectable with {runs:,} runs, which show an epsilon of at most {most:.4g} even if every guess is correct; "
-        f"it takes at least {count} runs to refute {epsilon:.6g}."
+        f"undetectable with {counted(runs, 'run')}, which can show an epsilon of at most {most:.4g} even if every "
+        f"guess is correct; it takes at least {count} runs to refute {epsilon:.6g}."
     )

@@ -11,7 +11,7 @@ from dpassay.audit.storage.saving import AuditState
 from dpassay.audit.testing.decision_rule import DecisionRule
 from dpassay.audit.testing.experiment import SHOWN, GameResult, bound
 from dpassay.core.guarantee import Guarantee
-from dpassay.errors import escape_control_chars
+from dpassay.errors import counted, escape_control_chars
 from dpassay.evidence.sampled import Example, SampledWitness
 
 INPUTS = ("first", "second")
@@ -88,7 +88,8 @@ def witness_rows(witness: SampledWitness, guarantee: Guarantee) -> list[tuple[st
     rows.append(("event", witness.event or NO_EVENT))
     rows += [("weighs", "most: " + "; ".join(witness.features))] if witness.features else []
     guesses = witness.right + witness.wrong
-    rows.append(("counts", f"{witness.right:,} of {guesses:,} guesses correct in {witness.runs:,} runs"))
+    rate = f"{witness.right:,} of {counted(guesses, 'guess', 'guesses')} correct"
+    rows.append(("counts", f"{rate} in {counted(witness.runs, 'run')}"))
     rows += [("rates", _rates(witness, guarantee))] if witness.rates and witness.event else []
     return rows
 

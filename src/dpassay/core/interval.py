@@ -100,6 +100,52 @@ def outward(value: float, direction: int, significant: int = 10) -> str:
     return f"{rounded.normalize():e}"
 
 
+def nearest(value: Interval, *borders: float, significant: int = 4) -> str:
+    """Write a number in a few digits, rounded to the nearest; empty if the ends of the interval are too far apart.
+
+    It gets more digits if rounding would otherwise move it to one of the `borders`, such as a claimed value, or across.
+
+    >>> nearest(Interval(5.656854249, 5.65685425)), nearest(Interval(53013.355, 53013.356)), nearest(Interval(4.4, 4.6))
+    ('5.657', '53,013', '')
+    >>> nearest(Interval(5.656854249, 5.65685425), 5.6569), nearest(Interval(5.656854249, 5.65685425), 5.657)
+    ('5.65685', '5.6569')
+    """
+    if math.isinf(value.upper) or value.width > 1e-5 * value.upper:
+        return "inf" if math.isinf(value.lower) else ""
+    middle, text = value.lower + value.width / 2, ""
+    for digits in range(significant, 17):
+        text = grouped(middle, digits)
+        rounded = float(text.replace(",", ""))
+        if rounded in value or all(rounded > b if value.lower > b else rounded < b for b in borders):
+            break
+    return text
+
+
+def bound(value: float, direction: int, *borders: float, significant: int = 4) -> str:
+    """Write a bound in a few digits, rounded down (direction −1) or up (+1), but to or across none of the `borders`.
+
+    >>> bound(0.81727, -1), bound(0.81727, 1), bound(0.81727, -1, 0.8172), bound(53013.3, 1)
+    ('0.8172', '0.8173', '0.81727', '53,014')
+    """
+    whole = len(str(int(value))) if 0 <= value < 1e12 else 0
+    for digits in range(max(significant, whole), 17):
+        rounded = float(outward(value, direction, digits))
+        if rounded == value or all(rounded > b if value > b else rounded < b for b in borders):
+            return grouped(rounded, digits)
+    return grouped(value, 17)
+
+
+def grouped(value: float, significant: int = 4) -> str:
+    """Write a number in a few digits, or in all that precede the decimal point, in groups of three.
+
+    >>> grouped(11.3137085), grouped(53013.3), grouped(8.836e-5), grouped(2.5e13)
+    ('11.31', '53,013', '8.836e-05', '2.5e+13')
+    """
+    if 1000 <= abs(value) < 1e12:
+        return f"{value:,.{max(significant, len(str(int(abs(value)))))}g}"
+    return f"{value:.{significant}g}"
+
+
 def outward_fixed(value: float, direction: int, places: int = 1, unit: float = 1) -> str:
     """Write a number in so many decimal places, rounded down (direction −1) or up (+1); `unit` 100 gives percent.
 

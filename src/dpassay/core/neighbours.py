@@ -73,4 +73,5 @@ class Neighbours:
         return int(counted[2]) if counted else 1
 
     def __str__(self) -> str:
-        return _WORDS[self._form].format(f"{self.count:,}")
+        words = _WORDS[self._form].format(f"{self.count:,}")
+        return re.sub(r"at most 1 (\w+)s\b", r"one \1", words).replace("record, each", "record,")

@@ -178,7 +178,7 @@ def _behind_dropout(pipeline: Pipeline, neighbours: Neighbours, profile: Privacy
 
 
 def dropped_share(pipeline: Pipeline, neighbours: Neighbours) -> Number:
-    """The probability that all words that differ are dropped; between any two texts word dropout does not help."""
+    """The probability that all words that differ are dropped; 0 between any two texts."""
     kept = ONE
     for stage in pipeline.stages:
         if isinstance(stage, Dropout) and neighbours.relation == "word":
@@ -234,7 +234,7 @@ def _tells_differences_alone(pipeline: Pipeline, region: Region) -> bool:
 
 
 def region_at(pipeline: Pipeline, position: int, neighbours: Neighbours) -> OutputRegion:
-    """What two neighbors can bring to a noise stage. After the first noise there is one noisy sum, not records."""
+    """The values that two neighbors can have before a noise. After the first noise there is one noisy sum."""
     outputs = pipeline.output_regions()[position]
     if not adds_a_record(pipeline, position, neighbours):
         return outputs

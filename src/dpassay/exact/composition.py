@@ -66,7 +66,7 @@ def group(guarantee: EpsilonDelta, size: int) -> EpsilonDelta:
 
 
 def simple_group(guarantee: EpsilonDelta, size: int) -> EpsilonDelta:
-    """The same with the simpler, larger bound on δ that is usually stated: (kε, k e^((k−1)ε) δ).
+    """Group privacy with the simpler, larger bound on δ that is usually stated: (kε, k e^((k−1)ε) δ).
 
     >>> print(simple_group(make_guarantee(0.5, 1e-6), 3))
     (1.5, 8.1548454853...e-06)-DP
@@ -101,7 +101,7 @@ def dominating(guarantee: EpsilonDelta) -> PrivacyLoss:
 class Answer:
     """A loss that no pair of neighbors exceeds, how often it occurs, and whether a pair attains it.
 
-    For a mechanism, `part` is what else is known about it. If only a `stated` bound on Rényi divergences is known, the
+    For a mechanism, `part` has what else is known about it. If only a `stated` bound on Rényi divergences is known, the
     loss is that of Gaussian noise that satisfies it: some mechanisms lose as much, others may lose more.
 
     >>> print(Answer(dominating(PureDP(1))).count)
@@ -171,7 +171,7 @@ def mechanism_answer(pipeline: Pipeline, count: int = 1, neighbours: Neighbours 
 
 
 def exact_epsilon(answers: Sequence[Answer], delta: Number) -> Number:
-    """ε of all answers at a total δ: from what one pair of inputs shows to what is proved for all.
+    """ε of all answers at a total δ: from the lower bound of one pair of inputs to the upper bound for all pairs.
 
     >>> print(float(exact_epsilon([Answer(dominating(PureDP(1)), 2)], ZERO).b))
     2.0
@@ -208,7 +208,7 @@ def _renyi(answers: Sequence[Answer], total: PrivacyLoss, delta: Number) -> Numb
 
 
 def basic_epsilon(answers: Sequence[Answer], delta: Number) -> Number:
-    """Basic composition at a total δ: each answer gets what it leaks, and an equal share of the rest."""
+    """Basic composition at a total δ: each answer gets the δ that it leaks, and an equal share of the rest."""
     total = sum(answer.count for answer in answers)
     rest = (delta - leaked(answers)) / total
     if rest.a < 0:
@@ -288,7 +288,7 @@ class Composition:
 
     @property
     def guarantee(self) -> EpsilonDelta | None:
-        """What holds for neighbors; None if no ε does."""
+        """The guarantee that holds for neighbors; None if no ε holds."""
         return make_guarantee(self.exact.upper, self.exact_delta) if self.exact.upper < math.inf else None
 
 

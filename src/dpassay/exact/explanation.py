@@ -3,7 +3,7 @@
 import math
 
 from dpassay.core.guarantee import ApproxDP, Guarantee, MetricDP, PureDP
-from dpassay.core.interval import outward
+from dpassay.core.interval import grouped, outward
 from dpassay.core.numbers import INFINITY, ZERO, Number, as_written, down, maximum, middle, real, up
 from dpassay.core.theorems import Theorem
 from dpassay.exact.dataflow.sampling import Steps
@@ -133,7 +133,7 @@ def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
         return f"{_differing_bits(region, profile)}, and each adds its own loss{dropped}"
     if isinstance(stage, Softmax):
         logits = _far(region, profile, math.inf, "differ by {}")
-        return f"Two neighbors' logits {logits} at temperature {middle(stage.temperature):.6g}"
+        return f"Two neighbors' logits {logits} at temperature {grouped(middle(stage.temperature))}"
     if isinstance(stage, Choice):
         given = "scale" if stage.name == "noisymax" else "rate"
         return f"Two neighbors' scores {_far(region, profile, math.inf, 'differ by {}')} at the given {given}"
@@ -143,6 +143,8 @@ def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
 def _differing_bits(region: Region, profile: PrivacyProfile) -> str:
     inputs = "two neighbors" if isinstance(region, RowBits) else "two inputs"
     shown, most = (round(middle(count)) for count in (_shown(profile, 1), region.diameter(1)))
+    if shown == region.dim == 1:
+        return f"The only bit can differ between {inputs}"
     if shown == region.dim:
         return f"All of the {region.dim} bits can differ between {inputs}"
     count = f"{most}" if shown == most else f"{shown}, and at most {most},"
@@ -159,7 +161,7 @@ def _far(region: Region, profile: PrivacyProfile, q: float, words: str) -> str:
     """That two values can be as far apart as the region is wide; or how far they certainly can be, and at most."""
     shown, most = _shown(profile, q), region.diameter(q)
     if shown.a >= most.b * (1 - real("1e-6")):
-        return "can " + words.format(f"{middle(most):.6g}")
+        return "can " + words.format(grouped(middle(most)))
     limit = f"at most {outward(up(most), 1, 6)}"
     if shown.a > 0:
         limit = f"{outward(down(shown), -1, 6)}, and {limit},"
@@ -175,9 +177,9 @@ def _distance(stage: Additive, region: Region, profile: PrivacyProfile) -> str:
         return f"Before Gaussian noise {who} {_far(profile.region, profile, 2, 'be {} apart in l2')}"
     if isinstance(stage.noise, Laplace):
         far = _far(profile.region, profile, 1, "be {} apart in l1")
-        return f"Laplace noise of scale {middle(stage.noise.scale):.6g} must hide l1 distances, and {who} {far}"
+        return f"Laplace noise of scale {grouped(middle(stage.noise.scale))} must hide l1 distances, and {who} {far}"
     if isinstance(stage.noise, Mixture) and not stage.noise.parts:
-        return f"With probability {stage.noise.atom:.6g} a coordinate is released as it is"
+        return f"With probability {stage.noise.atom:.4g} a coordinate is released as it is"
     if isinstance(stage.noise, DiscreteNoise):
         return _between_whole_numbers(stage.noise, who, profile)
     if isinstance(stage.noise, OneSided) or (isinstance(stage.noise, Mixture) and stage.noise.one_sided):
@@ -214,5 +216,6 @@ def _between_whole_numbers(noise: DiscreteNoise, who: str, profile: PrivacyProfi
 def _in_norm(stage: Radial, profile: PrivacyProfile) -> str:
     worst = profile.dominating_pure()
     pair = profile.pair if worst is None else worst.pair
-    apart = "" if pair is None else f", and two neighbors' values can be {middle(stage.distance(pair)):.6g} apart"
-    return f"{stage.name.capitalize()} noise of scale {middle(stage.scale):.6g} must hide {stage.norm} distances{apart}"
+    apart = "" if pair is None else f", and two neighbors' values can be {grouped(middle(stage.distance(pair)))} apart"
+    noise = f"{stage.name.capitalize()} noise of scale {grouped(middle(stage.scale))}"
+    return f"{noise} must hide {stage.norm} distances{apart}"

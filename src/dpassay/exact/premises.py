@@ -1,7 +1,7 @@
-"""Whether the theorems behind a profile have their premises, found once more from the stages alone.
+"""Whether the premises of the theorems behind a profile hold, checked again from the stages alone.
 
-Bounds are made where their premises are at hand; here each bound of the result is held against the list that its
-theorem has in `core/theorems.py`. A bound without its premises is a fault of dpassay, never an answer.
+Bounds are made where their premises are known; here each bound of the result is checked against the list of premises
+of its theorem in `core/theorems.py`. A bound without its premises is a bug in dpassay, never an answer.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def _alike(first: Number, second: Number) -> bool:
 
 
 def require_premises(pipeline: Pipeline, neighbours: Neighbours, profile: PrivacyProfile) -> PrivacyProfile:
-    """The same profile, if every theorem that it uses has its premises."""
+    """Return the profile if the premises of every theorem that it uses hold."""
     setting = Setting(pipeline, neighbours)
     if profile.mu.b > 0 and (neighbours.relation != "word" or pipeline.stages[0].neighbours):
         raise _without(Theorem.DROPOUT, "a bound", Theorem.DROPOUT.bounds)

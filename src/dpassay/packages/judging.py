@@ -20,7 +20,7 @@ from dpassay.core.files import write_whole
 from dpassay.core.guarantee import ZCDP, RenyiDP
 from dpassay.core.numbers import double_below, down, log, number
 from dpassay.core.records import read_json
-from dpassay.errors import InputError, MechanismError
+from dpassay.errors import InputError, MechanismError, counted
 from dpassay.packages.environment import Environment
 from dpassay.packages.record import FOLDER, Record
 from dpassay.pipeline.parser import evaluate
@@ -74,7 +74,7 @@ class PackageVerdict:
     @property
     def rests_on(self) -> str:
         """What it rests on, in a few words."""
-        return ", ".join(f"{self.runs:,} runs" if one == "runs" else one for one in self.evidence)
+        return ", ".join(counted(self.runs, "run") if one == "runs" else one for one in self.evidence)
 
 
 def judge_released(

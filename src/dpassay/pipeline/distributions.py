@@ -186,7 +186,7 @@ class Mixture(Noise):
 
     @property
     def one_sided(self) -> bool:
-        """Whether it has at most one exponential noise, besides none and lost."""
+        """Whether it has at most one exponential noise, apart from the atom and lost values."""
         return len(self.parts) <= 1 and all(isinstance(noise, OneSided) for _, noise in self.parts)
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:

@@ -53,7 +53,7 @@ class HasDistribution(Protocol):
 class Failure:
     """An output that is not a value: the mechanism raised an exception in this run.
 
-    That it happens for one input and not for another is evidence like any other output, and so is what it tells: its
+    That it happens for one input and not for another is evidence like any other output, and so is its content: its
     message, its attributes, and the exceptions that led to it.
 
     >>> Failure("ValueError") == Failure("ValueError", "empty text")
@@ -86,7 +86,7 @@ class Redrawn(list[Any]):
 class RepeatedRequest(Redrawn):
     """A batch that was requested again after a transient failure of something else, such as a busy server.
 
-    A test must not count it either, but single runs need not be made one by one from then on.
+    A test must not count it either, but the following runs need not be made one by one.
 
     >>> issubclass(RepeatedRequest, Redrawn)
     True

@@ -44,7 +44,7 @@ class Block:
         return ZERO if self.same else self.y - self.x
 
     def described(self, side: Literal["x", "y"]) -> str:
-        """The first or the second vector's number: counted, not repeated."""
+        """The number of the first or the second vector, with a count instead of repetitions."""
         value = f"{middle(getattr(self, side)):.6g}" + ("" if self.count == 1 else f" × {self.count}")
         return value if self.positions == "all" else f"{value} at {self.positions} places"
 

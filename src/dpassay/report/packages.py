@@ -67,7 +67,7 @@ def table(judged: Judged) -> Table:
 
 
 def summary(judged: Judged) -> str:
-    """How many of what, and when it was found."""
+    """How many verdicts of each kind there are, and when they were found."""
     found = [one for _, one in judged.values() if one is not None]
     packages = len({record.package for record, _ in judged.values()})
     refuted = sum(one.word == "refuted" for one in found)

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from dpassay.core.interval import outward
 from dpassay.core.numbers import as_written
-from dpassay.errors import escape_control_chars
+from dpassay.errors import counted, escape_control_chars
 from dpassay.evidence.sampled import SampledWitness
 from dpassay.evidence.word_witness import WordWitness
 
@@ -101,12 +101,12 @@ def _counted(cells: Sequence[Sequence[str]]) -> Table:
 def _alpha_budget(verdict: Verdict) -> str:
     parts = ", ".join(f"{what} {alpha:.3g}" for what, alpha in verdict.alpha_budget)
     spent = f"probability at most {verdict.alpha:g} in all ({parts})"
-    runs = f"{spent}; {verdict.runs:,} run{'s' * (verdict.runs != 1)} in all"
+    runs = f"{spent}; {counted(verdict.runs, 'run')} in all"
     return runs if verdict.seed is None else f"{runs}; {seed_words(verdict)}"
 
 
 def seed_words(verdict: Verdict) -> str:
-    """The seed, and whether it is worth recording."""
+    """The seed, and whether it can replay the outputs."""
     if verdict.replays:
         return f"seed {verdict.seed}"
     return f"seed {verdict.seed}, which cannot replay the outputs, because the mechanism uses its own random source"

@@ -29,7 +29,7 @@ def utility_of(rows: Sequence[MeasuredRow]) -> tuple[str, str, int]:
 
 
 def useful_from(rows: Sequence[MeasuredRow]) -> dict[str, float | None]:
-    """For each rewriter, the least true ε that was measured from which on it is useful; None if it never is.
+    """For each rewriter, the least measured true ε from which on it is useful; None if it never is.
 
     It is useful if its accuracy is above the middle between the commonest label's and that of the original texts, at
     the lower end of its interval, there and at every larger ε that was measured. Without these two there is no answer.
@@ -58,7 +58,7 @@ def useful_from(rows: Sequence[MeasuredRow]) -> dict[str, float | None]:
 
 
 def in_words(rows: Sequence[MeasuredRow]) -> str:
-    """The same in a sentence; nothing if there is no answer."""
+    """That in a sentence; nothing if there is no answer."""
     if not (found := useful_from(rows)):
         return ""
     parts = [

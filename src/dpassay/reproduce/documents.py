@@ -11,7 +11,7 @@ from typing import Any
 from dpassay.claims.judge import quick_check
 from dpassay.claims.registry import REGISTRY
 from dpassay.core.guarantee import make_guarantee
-from dpassay.core.interval import Interval
+from dpassay.core.interval import Interval, grouped
 from dpassay.core.numbers import middle, number
 from dpassay.exact.calibrate import gaussian
 from dpassay.exact.composition import compose, compose_parallel, simple_group
@@ -37,15 +37,15 @@ class Entry:
 
 
 def shown(value: float | Interval) -> str:
-    """A number in six digits; an interval by its middle if both ends agree in them.
+    """A number in four digits; an interval by one number if both ends agree in them.
 
     >>> shown(math.inf), shown(Interval(5.6568542, 5.6568543)), shown(Interval(1.0, 2.0))
-    ('∞', '5.65685', '1 to 2')
+    ('∞', '5.657', '1 to 2')
     """
     if isinstance(value, Interval):
         ends = dict.fromkeys(map(shown, (value.lower, value.upper)))
         return " to ".join(ends)
-    return "∞" if value == math.inf else f"{value:.6g}"
+    return "∞" if value == math.inf else grouped(value)
 
 
 def _true(name: str, **changes: Any) -> Callable[[], str]:
@@ -73,7 +73,7 @@ def _search_space() -> str:
 
 def _counterexample() -> str:
     loss = PrivacyLoss.of_shifts(Laplace(number(2)), [(number(2 * number(2) / 3), 2)])
-    return f"distance {4 * THEIRS:.6g} C, loss {shown(loss.max_divergence())} ε"
+    return f"distance {shown(4 * THEIRS)} C, loss {shown(loss.max_divergence())} ε"
 
 
 def _violations() -> str:
@@ -135,7 +135,7 @@ EMNLP = (
         "the true sensitivity, n = 32",
         "adept-sensitivity",
         "2C√n",
-        lambda: f"{middle(Ball(2, number(1), 32).diameter(1)):.6g} C",
+        lambda: f"{grouped(middle(Ball(2, number(1), 32).diameter(1)))} C",
     ),
     Entry(
         "§5",

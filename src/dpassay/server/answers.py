@@ -14,7 +14,7 @@ from dpassay.claims.judge import quick_check
 from dpassay.claims.registry import SYSTEMS, find
 from dpassay.claims.registry.sources import paper_address
 from dpassay.core.guarantee import ApproxDP, PureDP, epsilon_delta
-from dpassay.core.interval import outward
+from dpassay.core.interval import bound
 from dpassay.core.numbers import as_written
 from dpassay.errors import InputError
 from dpassay.evidence.certificate import certify
@@ -100,7 +100,7 @@ def _rest(claim: Claim, verdict: Verdict) -> dict[str, Any]:
         "reason": typeset(verdict.reason),
         "warnings": [typeset(warning) for warning in verdict.warnings],
         "witness": shown,
-        "true_delta": None if verdict.delta is None else typeset(shorter(verdict.delta)),
+        "true_delta": None if verdict.delta is None else typeset(shorter(verdict.delta, verdict.guarantee.delta, 1)),
         "repairs": [
             {
                 "mechanism": str(repair.mechanism or ""),
@@ -110,7 +110,7 @@ def _rest(claim: Claim, verdict: Verdict) -> dict[str, Any]:
             }
             for repair in verdict.repairs
         ],
-        "holds": [[typeset(f"{delta:g}"), typeset(outward(held.upper, 1, 6))] for delta, held in verdict.holds],
+        "holds": [[typeset(f"{delta:g}"), typeset(bound(held.upper, 1))] for delta, held in verdict.holds],
         "theorems": [theorem.value for theorem in verdict.theorems],
         "latex": latex([(replace(claim, name=verdict.subject), verdict)]),
         "verdict": verdict.to_dict(),

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpassay.audit.inputs.hostile_inputs import HostileInput, hostile_inputs
-from dpassay.core.interval import Interval
+from dpassay.core.interval import Interval, bound
 from dpassay.core.neighbours import Neighbours
 from dpassay.evidence.verdict import Bounds, ExactEvidence, Refuted, SampledEvidence
 from dpassay.trace.findings.findings import Finding
@@ -245,9 +245,11 @@ def count(result: TraceResult, probing: Probing, seen: Seen) -> tuple[TraceResul
         return None, seen.finding
     said = f"{seen.finding.message}; counted: {found}"
     if found.epsilon <= claimed:
-        more = f"{said}: ε ≥ {found.epsilon:.3g}, an audit with more runs may show more"
+        more = f"{said}: ε ≥ {bound(found.epsilon, -1, significant=3)}, an audit with more runs may show more"
         return None, replace(seen.finding, message=more)
-    finding = replace(seen.finding, message=f"{said}: ε ≥ {found.epsilon:.3g} (error probability {SHARE:.2g})")
+    finding = replace(
+        seen.finding, message=f"{said}: ε ≥ {bound(found.epsilon, -1, significant=3)} (error probability {SHARE:.2g})"
+    )
     bounds = Bounds(Interval(found.epsilon, math.inf, "counted runs", "nothing"))
     sampled = SampledEvidence(alpha=WHOLE_ALPHA, runs=tracer.runs + natural.runs, seed=verdict.seed)
     refuted = Refuted(verdict.claim, bounds, finding.message, ExactEvidence(), sampled)

@@ -17,7 +17,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.errors import InputError
+from dpassay.errors import InputError, counted
 from dpassay.values import dataclass
 
 Array = NDArray[np.float64]
@@ -116,13 +116,14 @@ def read_vocabulary(path: str | Path, limit: int | None = None) -> Vocabulary:
     else:
         words, vectors = _read_text(content, path, limit)
     if len(words) != len(vectors):
-        raise InputError(f"{path} has {len(words)} words and {len(vectors)} vectors")
+        raise InputError(f"{path} has {counted(len(words), 'word')} and {counted(len(vectors), 'vector')}")
     return Vocabulary(tuple(words[:limit]), vectors[:limit], str(path))
 
 
 def _check(words: Sequence[str], vectors: Array, name: str) -> None:
     if vectors.ndim != 2 or len(words) != len(vectors):
-        raise InputError(f"{name} has {len(words)} words and vectors of shape {vectors.shape}: one vector per word")
+        many = counted(len(words), "word")
+        raise InputError(f"{name} has {many} and vectors of shape {vectors.shape}: one vector per word")
     if len(words) < 2:
         raise InputError(f"{name} has {len(words)} word{'s' * (len(words) != 1)}: at least two are needed")
     if vectors.shape[1] == 0:

@@ -83,7 +83,7 @@ def test_right_code_is_left_alone(right: str) -> None:
 def test_a_public_choice_of_words_is_no_fault() -> None:
     result = trace(code.public_top_k, pairs=[(X, Y)], epsilon=1)
     assert (result.verdict.word, result.rules) == ("open", ())
-    assert result.pipeline.startswith("one of 6, with probabilities that differ by a factor of at most e^0.1734")
+    assert result.pipeline.startswith("one of 6, with probabilities that differ by a factor of at most e^0.1735")
 
 
 @pytest.mark.usefixtures("patient")

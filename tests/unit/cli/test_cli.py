@@ -74,7 +74,7 @@ def test_first_commands(pipeline: str, options: list[str], word: str, code: int,
     shown = re.search(r"epsilon {2,}claimed 1, true (\S.*?) *│", done.stdout)[1]
     assert shown == interval
     if code:
-        assert "Nothing bounds" in done.stdout or "11.3137 apart in l1" in done.stdout
+        assert "Nothing bounds" in done.stdout or "11.31 apart in l1" in done.stdout
 
 
 def test_the_gaussian_command(here) -> None:  # type: ignore[no-untyped-def]
@@ -690,9 +690,9 @@ def test_tables_for_papers(here) -> None:  # type: ignore[no-untyped-def]
     code, out, _ = here("gallery", "--only", "adept", "--latex")
     assert code == 0
     assert out.startswith(r"\begin{tabular}{lllll}")
-    assert r"adept & 1 & 5.6569 & $\times$ refuted & clipped in l2, not in l1 \\" in out
+    assert r"adept & 1 & 5.657 & $\times$ refuted & clipped in l2, not in l1 \\" in out
     code, out, _ = here("gallery", "--only", "adept", "--markdown")
-    assert out.splitlines()[2] == "| adept | 1 | 5.6569 | ✗ refuted | clipped in l2, not in l1 |"
+    assert out.splitlines()[2] == "| adept | 1 | 5.657 | ✗ refuted | clipped in l2, not in l1 |"
 
 
 def test_show(here, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

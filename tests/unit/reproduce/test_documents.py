@@ -76,6 +76,6 @@ def test_published_numbers_are_those_of_the_documents() -> None:
     assert "ε = 38.4" in ours["DPNR, Theorem 1", "one word, k = 768 elements"]  # 0.05 × 768
     assert shown(0.05 * 768) == "38.4"
     by_what = {e.what: e for e, _ in ENTRIES}
-    assert by_what["the counterexample"].ours() == "distance 2.66667 C, loss 1.33333 ε"  # type: ignore[operator]
+    assert by_what["the counterexample"].ours() == "distance 2.667 C, loss 1.333 ε"  # type: ignore[operator]
     assert by_what["how much higher than reported, n = 1024"].ours() == "refuted, ε = 32"  # type: ignore[operator]
-    assert by_what["the true sensitivity, n = 32"].ours() == "11.3137 C"  # type: ignore[operator]  # 2√32
+    assert by_what["the true sensitivity, n = 32"].ours() == "11.31 C"  # type: ignore[operator]  # 2√32

@@ -84,9 +84,9 @@ def test_the_page(browser, served, size) -> None:  # type: ignore[no-untyped-def
     assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
     assert in_view(page, "#verdict")
     assert "√" not in page.inner_text("#headline")
-    assert "The true ε is 5.65685." in page.inner_text("#headline")
-    assert page.inner_text("#truth") == "true ε 5.65685"  # written in one way everywhere
-    assert "true 5.65685" in page.inner_text("#axis")
+    assert "The true ε is 5.657." in page.inner_text("#headline")
+    assert page.inner_text("#truth") == "true ε 5.657"  # written in one way everywhere
+    assert "true 5.657" in page.inner_text("#axis")
     assert page.locator("#meaning").is_visible() == (size[0] > 1000)
     assert "from 1:1 to 286:1" in page.text_content("#meaning")  # e^5.65685 is 286.2
     assert page.inner_text('label[for="set-C"]') == "clipping norm C"

@@ -48,7 +48,7 @@ from dpassay.cli.common import (
     write_page,
 )
 from dpassay.cli.text.rewriters import RewriterName, rewriter_or_object, specification
-from dpassay.errors import InputError
+from dpassay.errors import InputError, counted
 
 if TYPE_CHECKING:
     from dpassay.claims.claim import Claim
@@ -358,9 +358,9 @@ def _plan(claim: Claim | None, options: AuditOptions, as_json: bool) -> None:
         print(f"  {_many(needed_runs):>22} runs if the truth is {factor:g} times as large, {true:g}")
     print("The best case is a guess in every run, as good as the truth allows. A guesser that has to be learned,")
     print("or that abstains often, needs several times as many.")
-    print(f"{runs:,} runs can show an epsilon of at most {most:.4g}, and only if every guess is correct.")
+    print(f"{counted(runs, 'run')} can show an epsilon of at most {most:.4g}, and only if every guess is correct.")
     if most <= claimed:
-        print(f"So epsilon {claimed:g} is undetectable with {runs:,} runs.")
+        print(f"So epsilon {claimed:g} is undetectable with {counted(runs, 'run')}.")
     if guarantee.delta:
         print("With a delta above 0, more runs are needed.")
 

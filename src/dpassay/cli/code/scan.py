@@ -21,7 +21,7 @@ from dpassay.cli.common import (
     progress_bar,
     write_page,
 )
-from dpassay.errors import InputError, escape_control_chars
+from dpassay.errors import InputError, counted, escape_control_chars
 
 if TYPE_CHECKING:
     from dpassay.scan.findings import Scan
@@ -123,7 +123,7 @@ def _report(result: Scan, as_json: bool, sarif: Path | None, html: Path | None, 
         for sentence in result.skipped[:20]:
             note(escape_control_chars(sentence))
         if len(result.skipped) > 20:
-            note(f"and {len(result.skipped) - 20:,} more files were not read")
+            note(f"{counted(len(result.skipped) - 20, 'more file was', 'more files were')} not read")
     if sarif is not None:
         from dpassay.report.ci.sarif import sarif as as_sarif
 

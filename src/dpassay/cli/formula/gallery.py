@@ -33,7 +33,7 @@ from dpassay.cli.common import (
     write_page,
 )
 from dpassay.cli.completion import complete_claim
-from dpassay.errors import InputError, escape_control_chars
+from dpassay.errors import InputError, counted, escape_control_chars
 
 if TYPE_CHECKING:
     from dpassay.claims.claim import Claim
@@ -168,13 +168,13 @@ def _write(
 
         with working("writing pages"):
             written = write_pages(pages)
-        note(f"{written} pages written into {pages}")
+        note(f"{counted(written, 'page')} written into {pages}")
     if coq is not None:
         from dpassay.report.claims.coq import write_modules
 
         with working("writing certificates"):
             written = write_modules(coq, {claim.name: verdict for claim, verdict in verdicts})
-        note(f"{written} files written into {coq}")
+        note(f"{counted(written, 'file')} written into {coq}")
 
 
 def _report(verdicts: list[tuple[Claim, Verdict]], reports: Reports, files: dict[str, Path], **how: bool) -> None:

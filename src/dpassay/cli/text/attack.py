@@ -13,7 +13,7 @@ import typer
 from dpassay.cli.common import AsJson, needs, note, print_json, print_rich, progress_bar
 from dpassay.cli.text import rewriters
 from dpassay.cli.text.rewrite import Corpus, Seed, order_of
-from dpassay.errors import InputError
+from dpassay.errors import InputError, counted
 
 if TYPE_CHECKING:
     from dpassay.text.inference_attacks import AttackResult
@@ -149,7 +149,7 @@ def _membership(
     else:
         strangers, known = apart(corpus, read_corpus(others), subject.privacy)
         if known:
-            note(f"{known:,} texts of --others are in --corpus too, or of its users: they are left out")
+            note(f"{counted(known, 'text')} of --others, also in --corpus or of one of its users, left out")
         inside, outside = (grouped(some, subject.privacy) for some in (corpus, strangers))
     with progress_bar(1) as bar:
         if bar is not None:

@@ -15,7 +15,7 @@ import typer
 
 from dpassay.cli.common import AsJson, check_writable, in_words, note, print_json, progress_bar
 from dpassay.cli.text.rewrite import Seed
-from dpassay.errors import InputError
+from dpassay.errors import InputError, counted
 
 if TYPE_CHECKING:
     from dpassay.text.corpora.utterance import Utterance
@@ -89,8 +89,8 @@ def _print_statistics(utterances: Iterable[Utterance], as_json: bool) -> None:
     size = f"{10 ** (found.log10_search_space - exponent):.1f}e{exponent}"
     apart = f" ({found.split_vocabulary:,} if words are split before apostrophes)"
     print(f"utterances    {found.utterances:,}, {found.different:,} of them different")
-    print(f"length        {found.shortest:,} to {found.longest:,} words, {found.mean:.2f} on average")
-    print(f"vocabulary    {found.vocabulary:,} words{apart * (found.split_vocabulary != found.vocabulary)}")
+    print(f"length        {found.shortest:,} to {counted(found.longest, 'word')}, {found.mean:.2f} on average")
+    print(f"vocabulary    {counted(found.vocabulary, 'word')}{apart * (found.split_vocabulary != found.vocabulary)}")
     print(f"search space  {found.vocabulary:,}^{found.longest:,}, about {size} sequences of words")
 
 

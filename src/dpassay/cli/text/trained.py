@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpassay.cli.common import print_json
+from dpassay.errors import counted
 
 if TYPE_CHECKING:
     from dpassay.training.run import TrainedModel
@@ -88,7 +89,7 @@ def show_private(found: dict[str, Any], as_json: bool) -> None:
     if private.get("token_accuracy") is not None:
         print(f"  held-out words that come back at their place, without noise: {private['token_accuracy']:.1%}")
     used, left = private["sentences"]["used"], private["sentences"]["left_out"]
-    print(f"  units: {private['units']:,}, with {used:,} sentences" + f"; {left:,} left out" * (left > 0))
+    print(f"  units: {private['units']:,}, with {counted(used, 'sentence')}" + f"; {left:,} left out" * (left > 0))
     print("  (units, sentences and perplexity depend on the corpus; they are not protected, so the folder has none)")
     print(f"  rounds: {found['rounds']['done']:,}")
     print(f"  time: {found['seconds']:.1f} s")

@@ -23,7 +23,7 @@ from dpassay.cli.common import (
     working,
     write_page,
 )
-from dpassay.errors import InputError
+from dpassay.errors import InputError, counted
 
 if TYPE_CHECKING:
     from dpassay.compute.executors import Executor
@@ -336,9 +336,10 @@ def _print(tables: Any) -> None:
 
 def _facts(bench: Bench) -> list[tuple[str, str]]:
     """What a page says about the texts."""
+    guesses = counted(bench.options.guesses, "guess", "guesses")
     return [
-        ("trained on", f"{len(bench.train):,} texts with {len(set(bench.labels))} labels"),
-        ("tested on", f"{len(bench.test):,} texts"),
+        ("trained on", f"{counted(len(bench.train), 'text')} with {counted(len(set(bench.labels)), 'label')}"),
+        ("tested on", counted(len(bench.test), "text")),
         ("encoder", bench.options.encoder or "none"),
-        ("the attacker", f"{bench.options.guesses:,} guesses among {len(bench.candidates)} test texts"),
+        ("the attacker", f"{guesses} among {counted(len(bench.candidates), 'test text')}"),
     ]

@@ -1,4 +1,4 @@
-"""Pairs that a clamp does not bring closer: answers and vectors may lie anywhere, so also between its limits."""
+"""Pairs that a clamp does not bring closer: answers and vectors may lie anywhere, and therefore between its limits."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Two data sets that differ in one record of a sampled data set, and where the sum of a step lies in them."""
+"""Two data sets that differ in one record, where records are sampled, and the sums that one step has in them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DataSets:
         return f"{self.first} against {self.second}"
 
     def reversed(self) -> DataSets:
-        """The same two in the other order."""
+        """The same two data sets in the other order."""
         return replace(self, first=self.second, second=self.first)
 
 
@@ -53,7 +53,7 @@ def replaced(records: Pair) -> DataSets:
 
 
 def fixed_size(records: Pair, drawn: int, size: int) -> DataSets:
-    """A record against another one, which all of the others equal; `drawn` of `size` records are summed."""
+    """A record against another one, to which all other records are equal; `drawn` of `size` records are summed."""
     sums = _combined(records, records, lambda r, _: (r.x + (drawn - 1) * r.y, drawn * r.y))
     first, second = (_written(records, side) for side in ("x", "y"))
     if size == 1:

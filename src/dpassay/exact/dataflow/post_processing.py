@@ -1,4 +1,4 @@
-"""How much of its loss remains after the stages after Laplace or Gaussian noise.
+"""How much of the loss of Laplace or Gaussian noise remains after later stages.
 
 docs/proofs/post-processing.md, points 3 to 8.
 """
@@ -70,7 +70,7 @@ def with_what_is_kept(
     bounds: Sequence[tuple[Pair, PairBound]],
     kept: VisibleThresholds,
 ) -> PrivacyProfile:
-    """Add the losses of real pairs that an output still shows, if there are stages after the noise."""
+    """Add the losses of real pairs that the output still reveals, if there are stages after the noise."""
     told = kept.thresholds
     profile = replace(profile, theorems=(*profile.theorems, Theorem.POST_PROCESSING))
     if told is None or not bounds or not (kept.placed or told.unlimited):

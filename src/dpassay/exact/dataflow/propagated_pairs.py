@@ -1,4 +1,4 @@
-"""Pairs that can certainly occur before a noise, where the region is only an outer bound."""
+"""Pairs that certainly can occur before the noise, for regions that are only outer bounds."""
 
 from dataclasses import replace
 
@@ -59,7 +59,7 @@ def _before_clip(region: Counted, stage: Stage) -> list[Pair]:
 
 
 def pushed_pairs(pipeline: Pipeline, position: int, neighbours: Neighbours) -> list[Pair]:
-    """Pairs that can certainly occur: the last exact region's farthest ones, run through the stages after it."""
+    """Pairs that certainly can occur: the farthest pairs of the last exact region, run through the stages after it."""
     regions = pipeline.output_regions()
     if isinstance(here := regions[position].region, RowBits) and _clamped_rows(pipeline, position):
         return [here.farthest(1)]

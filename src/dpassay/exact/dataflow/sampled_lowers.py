@@ -1,7 +1,7 @@
-"""Lower bounds after sampling: which two data sets show them, and how much of it.
+"""Lower bounds after sampling: the two data sets that show them, and what they show.
 
-Where everything is visible after the noise, only the difference of two sums matters. Otherwise it matters where they
-lie, and in which order they are compared: docs/proofs/poisson.md, points 7 and 8; docs/proofs/fixed-size.md, point 5.
+If everything is visible after the noise, only the difference of two sums matters. Otherwise it also matters where they
+lie and in which order they are compared: docs/proofs/poisson.md, points 7 and 8; docs/proofs/fixed-size.md, point 5.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Drawn:
     `pairs` are vectors that two records certainly can have. A batch of fixed size has `size` of `of` records, a Poisson
     sample has no size. `apart` is the profile without sampling of a record replaced by another one after Poisson
     sampling. `told` are the thresholds that the output shows, None if none are known. If `swamped`, the noise comes
-    after another one, so that the values before it are reached only by data sets whose sums are far out.
+    after another one, so that only data sets with very large sums reach the values before it.
     """
 
     rate: Number
@@ -64,7 +64,7 @@ class Drawn:
 
     @property
     def location_free(self) -> bool:
-        """Whether only the difference of two sums matters, since nothing is lost after the noise."""
+        """Whether only the difference of two sums matters, because later stages lose nothing."""
         return self.told is not None and self.told.everything
 
     @property
@@ -81,7 +81,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Lowers:
-    """Real pairs of data sets with what they show, and the largest loss at δ = 0, if only rare outputs show it."""
+    """Real pairs of data sets with their losses, and the largest loss at δ = 0 if only rare outputs show it."""
 
     candidates: tuple[Candidate, ...] = ()
     pure: Number | None = None

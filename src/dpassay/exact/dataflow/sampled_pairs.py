@@ -72,7 +72,7 @@ def opposite(records: Pair) -> bool:
 
 @dataclass(frozen=True)
 class EventBound:
-    """Events after sampling, a record replaced: every coordinate that differs lies beyond a threshold.
+    """Events after sampling, for a record that is replaced: every coordinate that differs lies beyond a threshold.
 
     Of several steps each shows whether the event occurred. docs/proofs/poisson.md, point 8. Any visible thresholds are
     valid, so they are chosen in doubles.
@@ -158,11 +158,11 @@ def _information(p: Number, q: Number) -> float:
 
 
 class SampledBound(DropoutBound):
-    """A bound for a record that takes part with probability 1 − mu, and is in one of the data sets only."""
+    """A bound for a record that is in only one of the data sets and takes part with probability 1 − mu."""
 
 
 def sampled(bound: ProfileBound, rate: Number) -> ProfileBound:
-    """A bound without sampling, as one of a record that takes part with probability `rate`."""
+    """A bound for a record that takes part with probability `rate`, from one without sampling."""
     return bound if rate == 1 else SampledBound(bound, 1 - rate)
 
 
@@ -224,7 +224,7 @@ def absent(pure: Number, rate: Number) -> Number:
 
 
 def without_record(bound: ProfileBound, rate: Number) -> ProfileBound:
-    """A bound without sampling, of a value against that with a record, as one of a record that may take part."""
+    """A bound after sampling, from one on the loss of a value without the record against one with it."""
     return bound if rate == 1 else AbsentBound(bound, rate)
 
 

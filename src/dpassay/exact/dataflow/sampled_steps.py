@@ -77,7 +77,7 @@ def with_laplace(
 def with_replaced(found: PrivacyProfile, one: PrivacyProfile, drawn: Drawn, count: int) -> PrivacyProfile:
     """What is `found` for all steps of a record replaced, with the pair that dominates after Laplace noise.
 
-    Real pairs are a record on an axis and its opposite, or none: with the vector 0 a record is as good as absent.
+    Real pairs are a record on an axis and its opposite, or no record: a record with the vector 0 has no effect.
     """
 
     def bound(shift: Number, ways: tuple[LaplaceWay, ...] = ("replace",)) -> PairBound:

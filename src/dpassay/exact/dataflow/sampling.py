@@ -1,8 +1,8 @@
 """Pipelines whose records are sampled, or that are repeated: from the profile of one step to that of all.
 
 `poisson`, `subsample` or `shuffle` at the beginning and `times` at the end enclose a pipeline that is analyzed on its
-own. Gaussian noise after `poisson` has an exact answer (docs/proofs/poisson.md); for other noise, pure ε is known, and
-what follows from it.
+own. Gaussian noise after `poisson` has an exact answer (docs/proofs/poisson.md); for other noise, pure ε is known with
+its consequences.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Steps:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A note on what is easily confused."""
+        """A warning about ways of sampling that are easily confused."""
         if not isinstance(self.sampling, Shuffle) or self.sampling.batches == 1:
             return ()
         return (
@@ -90,12 +90,12 @@ class Steps:
 
     @property
     def plain(self) -> bool:
-        """Whether it is done once, with all records."""
+        """Whether there is a single step with all records."""
         return self.sampling is None and self.count == 1
 
     @property
     def described(self) -> str:
-        """A sentence about what is done, without the full stop."""
+        """A sentence about the steps, without the full stop."""
         each = f"in each of {self.count:,} steps" if self.count > 1 else ""
         if isinstance(self.sampling, Poisson):
             takes = f"A record takes part {each} with probability {middle(self.sampling.rate):g}".replace("  ", " ")

@@ -1,6 +1,7 @@
 """The bounded Laplace mechanism per unit of distance: docs/proofs/metric.md, point 7.
 
-Its loss is that of Laplace noise, and as much again next to a limit, where the chance to stay inside changes fastest.
+Its loss is that of Laplace noise, and up to twice as much next to a limit, where the probability of landing
+inside changes fastest.
 """
 
 from dpassay.core.numbers import ONE, ZERO, Number, between, exp, maximum, minimum
@@ -11,7 +12,7 @@ from dpassay.pipeline.stages.noises.bounded_laplace import BoundedLaplace
 
 
 def bounded_rate(before: tuple[Stage, ...], noise: BoundedLaplace) -> tuple[Number, tuple[Number, int]]:
-    """The loss of one coordinate per unit of distance, and next to which value, in which direction, it is approached.
+    """The loss of one coordinate per unit of distance, with the value near which it is approached, and the direction.
 
     >>> from dpassay.core.numbers import middle
     >>> middle(bounded_rate((), BoundedLaplace(4, 0, 1))[0])
@@ -38,7 +39,7 @@ def _fall(noise: BoundedLaplace, edge: Number) -> Number:
 def near_limit(
     before: tuple[Stage, ...], noise: BoundedLaplace, place: tuple[Number, int], q: float, dim: int, shrink: Number
 ) -> Pair | None:
-    """Two inputs next to the worst value; none if stages before the noise are more than one clamp."""
+    """Two inputs near the worst value; none if there are other stages than one clamp before the noise."""
     if before and not (len(before) == 1 and isinstance(before[0], Clamp)):
         return None
     value, direction = place

@@ -1,4 +1,4 @@
-"""Inputs ever nearer to each other that lose no less, so that no ε holds per unit of distance.
+"""Inputs that come arbitrarily close without a smaller loss, so that no ε holds per unit of distance.
 
 docs/proofs/metric.md, point 6. A noise may lose a fixed amount between any two different values; rounded values jump;
 vectors near 0 that are normalized have any directions.

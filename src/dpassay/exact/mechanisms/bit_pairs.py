@@ -34,7 +34,7 @@ class Kind(NamedTuple):
 
 
 def worst_kinds(region: Region) -> list[Kind]:
-    """The kinds of pairs of a region, without those that differ in fewer positions than another, in the same way.
+    """The kinds of pairs of a region, without those whose differences are a part of another kind's.
 
     >>> len(worst_kinds(Bits(2))), worst_kinds(Sparse(2, 1))
     (4, [Kind(even_falls=0, even_rises=1, odd_falls=1, odd_rises=0), Kind(even_falls=1, even_rises=0, odd_falls=0...])

@@ -83,7 +83,7 @@ class OppositeBound:
         return log_integral(phi, 0.0, half.reach(epsilon), 2 * half.error)
 
     def epsilon(self, delta: Number) -> Number:
-        """Where the decreasing δ(ε) passes δ: guessed, and verified to be above δ on one side and not on the other."""
+        """The point where the decreasing δ(ε) passes δ: guessed, then verified on both sides."""
         if self.delta(ZERO).b <= delta.a:
             return ZERO
         target = log(delta)
@@ -141,7 +141,7 @@ def loss_per_distance(stage: Direction, metric: str, dim: int) -> Number:
 
 
 def steepest_pair(stage: Direction, metric: str, dim: int) -> Pair:
-    """Two unit vectors that lose as much per unit of distance as any, or nearly; opposite ones if those do."""
+    """Two unit vectors with the largest loss per unit of distance, or nearly so; opposite ones if they have it."""
     if metric == "linf":
         return Sphere(ONE, dim).farthest(1)
     if metric == "l2" or not isinstance(stage, VonMisesFisher):

@@ -166,7 +166,7 @@ def _listed(parts: tuple[tuple[AtomLoss, int], ...], unlikely: float) -> AtomSum
 
 
 def atoms_delta(parts: tuple[tuple[AtomLoss, int], ...], epsilon: Number) -> Number | None:
-    """δ(ε) of a sum of losses with finitely many values, as far as it is finite; None if there are too many sums."""
+    """The finite part of δ(ε) of a sum of losses with finitely many values; None if there are too many sums."""
     value: Number | None = None
     for unlikely in _UNLIKELY:
         found = _listed(parts, unlikely)
@@ -180,6 +180,6 @@ def atoms_delta(parts: tuple[tuple[AtomLoss, int], ...], epsilon: Number) -> Num
 
 
 def atoms_epsilon(parts: tuple[tuple[AtomLoss, int], ...], delta: Number) -> Number | None:
-    """ε(δ) of a sum of losses with finitely many values, as far as it is finite; None if there are too many sums."""
+    """ε(δ) of the finite part of a sum of losses with finitely many values; None if there are too many sums."""
     found = _listed(parts, max(1e-300, float(f"{_SHARE * down(delta):.0e}")))
     return None if found is None or delta.a <= 0 else maximum(ZERO, found.epsilon(delta))

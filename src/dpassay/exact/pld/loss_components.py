@@ -290,7 +290,7 @@ def high_share(centre: Array, low: Array, high: Array) -> Array:
 
 
 def merged(components: Iterable[tuple[LossComponent, int]]) -> tuple[tuple[LossComponent, int], ...]:
-    """Join what has a closed form together: Gaussians, equal components, powers of single atoms."""
+    """Merge components that have a closed form together: Gaussians, equal components, powers of single atoms."""
     square = ZERO
     others: dict[LossComponent, int] = {}
     for component, count in components:

@@ -26,7 +26,7 @@ _DIVISORS = 64  # a common divisor of differences is at least this part of the s
 
 @dataclass(frozen=True)
 class LatticeSum:
-    """Independent losses, each as often as given; only as far as they are finite.
+    """The finite part of a sum of independent losses, each as often as given.
 
     >>> from dpassay.core.numbers import number
     >>> from dpassay.exact.pld.sampled.laplace import SampledLaplaceLoss

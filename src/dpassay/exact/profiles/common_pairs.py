@@ -1,6 +1,6 @@
 """Lower bounds on a composition: one pair of inputs for all answers. docs/proofs/composition.md, points 7, 8 and 10.
 
-A guarantee, and a pipeline that begins with `query`, state only how far answers may move, so each may be at its own
+A guarantee, and a pipeline that begins with `query`, state only how far answers may move, so each may have its own
 worst pair. All other pipelines get the same two vectors.
 """
 
@@ -83,7 +83,7 @@ def largest_epsilon(parts: Sequence[Part], known: Sequence[PrivacyLoss], delta: 
 
 
 def share_a_pair(parts: Sequence[Part]) -> bool:
-    """Whether each part may be at its own worst at the same time: at most one of them is not free."""
+    """Whether all parts can have their worst pairs at the same time: at most one of them is not free."""
     return len(_joined([part for part in parts if not part.free])) <= 1
 
 

@@ -30,7 +30,7 @@ WAYS: tuple[Literal["remove", "add"], ...] = ("remove", "add")
 
 
 def records(dim: int, pairs: Sequence[Pair]) -> Iterator[Array]:
-    """Records to try, far out: along one axis, along several, and where two data sets of one part differ."""
+    """Large records to try: along one axis, along several, and where two data sets of one part differ."""
     for count in sorted({1, min(2, dim), dim, *(4**i for i in range(1, 6) if 4**i < dim)}):
         yield np.where(np.arange(dim) < count, _LARGE, 0.0)
     for pair in pairs:

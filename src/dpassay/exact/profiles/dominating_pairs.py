@@ -130,7 +130,7 @@ def _finite_pairs(region: Finite) -> tuple[list[Pair], bool]:
 
 
 def most_differing(region: Region) -> int:
-    """In how many coordinates two neighbors can differ, at most."""
+    """The largest number of coordinates in which two neighbors can differ."""
     if isinstance(region, Repeated):
         return region.times * most_differing(region.region)
     if isinstance(region, OneHot | Sparse | RowBits):

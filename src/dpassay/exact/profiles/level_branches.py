@@ -102,7 +102,7 @@ class _BranchSearch:
                 yield self._capped(one, max(other for other in others(self.levels, self.reach) if other <= level))
 
     def split(self, branch: _Branch) -> Iterator[_Branch]:
-        """The vectors that go on with the largest level that they may, and the others."""
+        """The vectors whose next level is the largest one allowed, and all others."""
         if longer := self._longer(branch, branch.cap):
             yield self._capped(longer, longer.cap)
         yield self._capped(branch, max(level for level in others(self.levels, self.reach) if level < branch.cap))

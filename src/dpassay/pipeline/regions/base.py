@@ -47,7 +47,7 @@ class Region:
                 object.__setattr__(self, field.name, _CHECKS[field.name](getattr(self, field.name)))
 
     def farthest(self, q: float) -> Pair:
-        """Two of its vectors, as far apart in lq as any two (for an open set, a pair that is never exceeded)."""
+        """Two of its vectors with the largest lq distance (for an open set, one that is never exceeded)."""
         raise NotImplementedError
 
     def diameter(self, q: float) -> Number:

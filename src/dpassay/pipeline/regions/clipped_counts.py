@@ -1,7 +1,7 @@
 """How far apart l2 clipping moves two count vectors that differ by one: docs/proofs/diameters.md, point 20.
 
-A search in doubles over what the distance depends on. What it leaves out is certainly smaller, and what it finds is
-computed again in certified numbers.
+A search in doubles over everything that the distance depends on. What it leaves out is certainly smaller, and its
+result is computed again in certified numbers.
 """
 
 from __future__ import annotations

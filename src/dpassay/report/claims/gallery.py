@@ -12,7 +12,7 @@ from rich.text import Text
 from dpassay.claims.claim import Claim
 from dpassay.claims.registry import REGISTRY, SYSTEMS
 from dpassay.core.guarantee import GDP, ZCDP, ApproxDP, MetricDP, PureDP, RenyiDP
-from dpassay.core.interval import Interval, outward
+from dpassay.core.interval import Interval, grouped, nearest, outward
 from dpassay.errors import InputError, escape_control_chars
 from dpassay.evidence.verdict import Verdict
 from dpassay.report.claims.claim_report import TrialResult
@@ -24,20 +24,20 @@ from dpassay.reproduce.result import pictures
 Verdicts = Sequence[tuple[Claim, Verdict]]
 
 
-def short(interval: Interval) -> str:
-    """An interval in short form: one number if both ends agree to five digits, or to four or three.
+def short(interval: Interval, *borders: float) -> str:
+    """An interval in short form: one number if both ends agree to four digits, or to three.
 
     >>> short(Interval(5.656854249, 5.65685425)), short(Interval(4.4, 4.6)), short(Interval(math.inf, math.inf))
-    ('5.6569', '[4.400, 4.600]', '∞')
+    ('5.657', '[4.400, 4.600]', '∞')
     >>> short(Interval(2.1544, 2.1547))
     '2.15'
     """
     if math.isinf(interval.lower):
         return "∞"
-    if interval.width <= 1e-9 * interval.upper < math.inf:
-        return f"{(interval.lower + interval.upper) / 2:.5g}"
-    for digits in (5, 4, 3):
-        if f"{interval.lower:.{digits}g}" == (number := f"{interval.upper:.{digits}g}"):
+    if number := nearest(interval, *borders):
+        return number
+    for digits in (4, 3):
+        if grouped(interval.lower, digits) == (number := grouped(interval.upper, digits)):
             return number
     return f"[{outward(interval.lower, -1, 4)}, {outward(interval.upper, 1, 4)}]".replace("inf", "∞")
 
@@ -48,7 +48,8 @@ def claimed(verdict: Verdict) -> str:
     if not isinstance(guarantee, PureDP | ApproxDP):
         return _STATED[type(guarantee)].format(guarantee)
     delta = re.sub(r"e([+-])0*", r"e\1", f"{guarantee.delta:.3g}")  # 1e-6, not 1e-06
-    return f"{guarantee.claimed:.5g}" if not guarantee.delta else f"{guarantee.claimed:.5g}, δ {delta}"
+    epsilon = grouped(guarantee.claimed, 5)
+    return epsilon if not guarantee.delta else f"{epsilon}, δ {delta}"
 
 
 _STATED = {
@@ -59,7 +60,7 @@ _STATED = {
 }
 
 
-def true(epsilon: Interval, least_delta: float) -> str:
+def true(epsilon: Interval, least_delta: float, *borders: float) -> str:
     """The true ε in short form; if it is infinite, with the δ that every finite ε needs.
 
     >>> true(Interval(math.inf, math.inf), 0.6321205), true(Interval(1, 1), 0)
@@ -67,7 +68,11 @@ def true(epsilon: Interval, least_delta: float) -> str:
     """
     if math.isinf(epsilon.lower) and 0 < least_delta < 1:
         return f"∞, δ {outward(least_delta, -1, 3)}"
-    return short(epsilon)
+    return short(epsilon, *borders)
+
+
+def _true(verdict: Verdict) -> str:
+    return true(verdict.value, verdict.least_delta, verdict.guarantee.claimed)
 
 
 def cells(claim: Claim, verdict: Verdict) -> tuple[str, str, str, str, str]:
@@ -75,11 +80,11 @@ def cells(claim: Claim, verdict: Verdict) -> tuple[str, str, str, str, str]:
     word = f"{SIGNS[verdict.word]} {verdict.word}"
     as_told = verdict.word == claim.expected or not claim.expected
     brief = escape_control_chars(claim.brief or claim.why or verdict.reason) if as_told else "not as published"
-    return escape_control_chars(claim.name), claimed(verdict), true(verdict.value, verdict.least_delta), word, brief
+    return escape_control_chars(claim.name), claimed(verdict), _true(verdict), word, brief
 
 
 def by_system(verdicts: Verdicts) -> list[tuple[str, list[tuple[Claim, Verdict]]]]:
-    """The verdicts on each published system, those with a refuted claim first, and among its claims refuted ones first.
+    """The verdicts by published system: systems with a refuted claim come first, and so do the refuted claims of each.
 
     Claims of no published system are together under no title.
     """

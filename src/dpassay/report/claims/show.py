@@ -27,7 +27,7 @@ def grid(report: ClaimReport) -> list[list[str]]:
 
     >>> from dpassay.claims.registry import find
     >>> grid(ClaimReport(find("adept")))[:2]
-    [['epsilon', 'dim 2', 'dim 32', 'dim 1024'], ['0.1', '0.14142 ✗', '0.56569 ✗', '3.2 ✗']]
+    [['epsilon', 'dim 2', 'dim 32', 'dim 1024'], ['0.1', '0.1414 ✗', '0.5657 ✗', '3.2 ✗']]
     """
     names = list(report.claim.grid)
     if not names:

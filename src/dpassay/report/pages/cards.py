@@ -17,7 +17,7 @@ from scipy.special import ndtr, ndtri
 from dpassay.core.guarantee import GDP, ApproxDP, Guarantee, PureDP
 from dpassay.core.interval import Interval, outward
 from dpassay.core.numbers import as_written, middle
-from dpassay.errors import DpassayError, escape_control_chars
+from dpassay.errors import DpassayError, counted, escape_control_chars
 from dpassay.evidence.sampled import SampledWitness
 from dpassay.evidence.word_witness import WordWitness
 from dpassay.exact.pld.loss_masses import loss_masses
@@ -66,7 +66,7 @@ def verdict_card(verdict: Verdict) -> str:
     True
     """
     word, claimed, true = verdict.word, verdict.guarantee.claimed, verdict.value
-    written = as_written(verdict.guarantee.value), shown(true)
+    written = as_written(verdict.guarantee.value), shown(true, claimed)
     plot = svg.axis(claimed, true.lower, true.upper, word, *written) if claimed > 0 or true.lower > 0 else None
     return _card(word, f"{SIGNS[word]} {word.upper()}", verdict.reason, plot, _of_verdict(verdict))
 
@@ -135,7 +135,8 @@ def _of_verdict(verdict: Verdict) -> Iterator[tuple[str, object]]:
         if witness.event:
             yield "event", witness.event_text
     if verdict.alpha is not None:
-        yield "error", f"a correct claim is refuted with probability {verdict.alpha:g} at most; {verdict.runs:,} runs"
+        at_most = f"a correct claim is refuted with probability {verdict.alpha:g} at most"
+        yield "error", f"{at_most}; {counted(verdict.runs, 'run')}"
     for delta, held in verdict.holds:
         yield "holds", f"epsilon {outward(held.upper, 1, 6)} at delta {delta:.3g}"
     for repair in verdict.repairs:

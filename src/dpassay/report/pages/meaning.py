@@ -1,42 +1,39 @@
 """What a verdict means to the person whose text it is: how far an output can raise the odds between two inputs."""
 
 import math
-import re
 
 from dpassay.core.guarantee import GDP, ApproxDP, MetricDP, PureDP
-from dpassay.core.interval import Interval, outward
+from dpassay.core.interval import Interval, bound, nearest, outward
 from dpassay.evidence.verdict import Verdict
 from dpassay.report.pages.typeset import typeset
 
-SHOWN = 6  # digits of a loss on a page, the same everywhere
+SHOWN = 4  # digits of a loss on a page, the same everywhere
 
 
-def shown(value: Interval) -> str:
-    """An interval as pages write it, rounded outward; one number if both ends agree in nearly all digits shown.
+def shown(value: Interval, *borders: float) -> str:
+    """A number as pages write it, rounded to the nearest, or an interval or a lower bound, rounded outward.
+
+    Rounding moves it across none of the `borders`, such as the claimed value; it gets more digits instead.
 
     >>> shown(Interval(5.65685424949, 5.65685424951)), shown(Interval(4.4, 4.6)), shown(Interval(1, 1))
-    ('5.65685', '[4.4, 4.6]', '1')
+    ('5.657', '[4.4, 4.6]', '1')
     >>> shown(Interval(38.39999999999, 38.40000000001)), shown(Interval(0.9999999999, 1))
     ('38.4', '1')
     >>> shown(Interval(0.8172595, math.inf)), shown(Interval(math.inf, math.inf))
-    ('at least 0.817259', '∞')
+    ('at least 0.8172', '∞')
     >>> shown(Interval(3840, 3840))
     '3,840'
     """
-    low, high = (_plain(outward(end, direction, SHOWN)) for end, direction in ((value.lower, -1), (value.upper, 1)))
     if math.isinf(value.lower):
         return "∞"
-    if math.isinf(value.upper):
-        return f"at least {_thousands(low)}"
-    if value.width > 10.0 ** (1 - SHOWN) * value.upper:
-        return f"[{_thousands(low)}, {_thousands(high)}]"
-    short = f"{value.upper:.{SHOWN}g}"
-    inside = value.lower <= float(short) <= value.upper
-    return _thousands(short if inside else low)  # 38.4 and not 38.3999, if it lies inside
-
-
-def _thousands(number: str) -> str:
-    return re.sub(r"^\d{4,}(?![\de])", lambda found: f"{int(found[0]):,}", number)
+    if number := nearest(value, *borders, significant=SHOWN):
+        return number
+    low = bound(value.lower, -1, *borders, significant=SHOWN)
+    return (
+        f"at least {low}"
+        if math.isinf(value.upper)
+        else f"[{low}, {bound(value.upper, 1, *borders, significant=SHOWN)}]"
+    )
 
 
 def _plain(number: str) -> str:

@@ -1,6 +1,6 @@
 """Self-contained pages: the verdict first, then what could make it meaningless, then the evidence.
 
-What a page shows is gathered here, how it is laid out is in templates/. Jinja2 escapes all text.
+The contents of a page are gathered here; its layout is in templates/. Jinja2 escapes all text.
 """
 
 import base64
@@ -22,7 +22,7 @@ from dpassay.audit.witness import table_rows, witness_rows
 from dpassay.claims.claim import Claim
 from dpassay.claims.registry import REGISTRY
 from dpassay.core.guarantee import GDP, ZCDP, ApproxDP, Guarantee, MetricDP, PureDP, RenyiDP
-from dpassay.core.interval import outward
+from dpassay.core.interval import bound
 from dpassay.core.numbers import as_written, middle
 from dpassay.errors import escape_control_chars
 from dpassay.evidence.sampled import SampledWitness
@@ -34,7 +34,7 @@ from dpassay.packages.environment import program
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.report.claims.gallery import by_system, claimed, true
 from dpassay.report.packages import Judged, cells, sections, summary
-from dpassay.report.pages.meaning import SHOWN, definition, meaning, shown
+from dpassay.report.pages.meaning import definition, meaning, shown
 from dpassay.report.pages.proofs import proof_texts
 from dpassay.report.pages.trace_report import trace_shown
 from dpassay.report.pages.typeset import sentence, typeset
@@ -262,10 +262,10 @@ def true_shown(verdict: Verdict) -> str:
 
     >>> from dpassay import check
     >>> true_shown(check("clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=32, C=1))
-    '5.65685'
+    '5.657'
     """
-    value = verdict.value
-    return typeset(true(value, verdict.least_delta) if math.isinf(value.lower) else shown(value))
+    value, claimed_at = verdict.value, verdict.guarantee.claimed
+    return typeset(true(value, verdict.least_delta) if math.isinf(value.lower) else shown(value, claimed_at))
 
 
 def headline(verdict: Verdict) -> str:
@@ -286,9 +286,9 @@ def headline(verdict: Verdict) -> str:
     if math.isinf(value.lower):
         truth = f"No finite {letter} holds{at}"
     elif math.isinf(value.upper):
-        truth = f"The true {letter}{at} is at least {outward(value.lower, -1, SHOWN)}"
+        truth = f"The true {letter}{at} is at least {bound(value.lower, -1, guarantee.claimed)}"
     else:
-        least = shown(value)
+        least = shown(value, guarantee.claimed)
         truth = f"The true {letter}{at} {'lies in' if least.startswith('[') else 'is'} {least}"
     return typeset(f"Refuted: {what} does not satisfy {guarantee}. {truth}.")
 
@@ -307,7 +307,7 @@ def _shown(verdict: Verdict, drawn: bool) -> dict[str, Any]:
     if verdict.alpha is not None:
         warnings.append(_error(verdict, verdict.alpha))
     some = verdict.guarantee.claimed > 0 or verdict.value.lower > 0
-    largest = ((d, outward(one.upper, 1, SHOWN)) for d, one in verdict.holds)
+    largest = ((d, bound(one.upper, 1)) for d, one in verdict.holds)
     held = [("δ", "ε at most"), *((typeset(f"{d:g}"), typeset(epsilon)) for d, epsilon in largest)]
     return {
         "name": "" if verdict.name == "pipeline" else verdict.name,
@@ -338,7 +338,7 @@ def _error(verdict: Verdict, alpha: float) -> str:
 
 def _axis(verdict: Verdict) -> Markup:
     value, guarantee = verdict.value, verdict.guarantee
-    written = as_written(guarantee.value), shown(value)
+    written = as_written(guarantee.value), shown(value, guarantee.claimed)
     return svg.axis(guarantee.claimed, value.lower, value.upper, verdict.word, *written)
 
 
@@ -347,11 +347,13 @@ def _facts(verdict: Verdict) -> Iterator[tuple[str, str]]:
     yield "claimed", typeset(str(verdict.guarantee))
     yield "between", typeset(str(verdict.neighbours))
     at = f" at δ = {verdict.guarantee.delta:g}" if verdict.guarantee.delta else verdict.guarantee.unit
-    yield f"true {LETTERS[verdict.guarantee.parameter]}", typeset(f"{shown(verdict.value)}{at}")
+    true_at = shown(verdict.value, verdict.guarantee.claimed)
+    yield f"true {LETTERS[verdict.guarantee.parameter]}", typeset(f"{true_at}{at}")
     if verdict.delta is not None:
-        yield "true δ", typeset(f"{shown(verdict.delta)} at ε = {as_written(verdict.guarantee.value)}")
+        true_delta = shown(verdict.delta, verdict.guarantee.delta, 1)
+        yield "true δ", typeset(f"{true_delta} at ε = {as_written(verdict.guarantee.value)}")
     if 0 < verdict.least_delta < 1:
-        yield "δ at every ε", f"at least {outward(verdict.least_delta, -1, SHOWN)}"
+        yield "δ at every ε", f"at least {bound(verdict.least_delta, -1)}"
     if verdict.source:
         yield "source", verdict.source
     yield "lower bound from", _linked(verdict.value.lower_from)

@@ -1,4 +1,4 @@
-"""The proofs that a page carries, so that it can be read without the repository: HTML, with formulas as MathML."""
+"""The proofs that a page contains, so that it can be read without the repository: HTML, with formulas as MathML."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def proof_page(theorem: Theorem) -> Markup:
 
 
 def as_html(text: str, shown: set[str], at: str = "#proof-", level: int = 3) -> Markup:
-    """A proof whose title has a level. Links lead to the proofs that are shown, by default on the same page.
+    """A proof as HTML, its title at a level. Links lead to the proofs that are shown, by default on the same page.
 
     >>> as_html("See [Laplace](laplace.md), [Gauss](gaussian.md).", {"laplace"})
     Markup('<p>See <a href="#proof-laplace">Laplace</a>, Gauss.</p>\\n')

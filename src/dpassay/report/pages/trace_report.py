@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 from dpassay.audit.inputs.checks import shown
-from dpassay.core.interval import Interval, outward
+from dpassay.core.interval import Interval, bound, outward_fixed
+from dpassay.errors import counted
 from dpassay.trace.findings.code import code_around
 from dpassay.trace.findings.findings import Finding
 from dpassay.trace.findings.rules import meaning
@@ -14,7 +15,7 @@ from dpassay.trace.result import TraceResult
 
 
 def trace_shown(result: TraceResult) -> dict[str, Any]:
-    """All of it, for templates/trace.html."""
+    """All contents of the page, for templates/trace.html."""
     verdict = result.verdict
     return {
         "word": verdict.word,
@@ -47,11 +48,12 @@ def _finding(one: Finding, sort: str = "") -> dict[str, Any]:
 def _epsilon(result: TraceResult) -> str:
     """What counted runs show, and what agreeing replays bound."""
     found, trials = result.pair_epsilon, result.trials
-    least = f"at least {outward(found.lower, -1, 6)}" if found.lower > 0 else ""
+    least = f"at least {bound(found.lower, -1)}" if found.lower > 0 else ""
     if found.upper == math.inf or trials is None:
         return least or "not bounded"
-    share = f"apart from a probability of at most {result.apart_from:.2%} (confidence {1 - trials.alpha:.2%})"
-    most = f"at most {found.upper:.6g}, {share}, in {trials.agreed:,} replays"
+    share = f"{outward_fixed(result.apart_from, 1, 2, 100)}%"
+    share = f"apart from a probability of at most {share} (confidence {1 - trials.alpha:.2%})"
+    most = f"at most {bound(found.upper, 1)}, {share}, in {counted(trials.agreed, 'replay')}"
     return f"{least}; {most}" if least else most
 
 
@@ -59,7 +61,7 @@ def _as_watched(found: Interval) -> str:
     if found.lower == math.inf:
         return "∞: the two inputs can be distinguished with certainty"
     if found.upper == math.inf:
-        return f"at least {outward(found.lower, -1, 6)}" if found.lower > 0 else "not known"
+        return f"at least {bound(found.lower, -1)}" if found.lower > 0 else "not known"
     return str(found)
 
 

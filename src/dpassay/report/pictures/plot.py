@@ -107,7 +107,7 @@ def _title(verdict: Verdict) -> str:
     """The verdict and the true value, as one would write them above a figure."""
     guarantee, value = verdict.guarantee, verdict.value
     at = f" at δ = {guarantee.delta:g}" if guarantee.delta else guarantee.unit
-    true = shown(value)
+    true = shown(value, guarantee.claimed)
     between = {"[": "in ", "a": ""}.get(true[0], "= ")
     letter = {"epsilon": "ε", "rho": "ρ", "mu": "μ"}[guarantee.parameter]
     return typeset(f"{verdict.word.capitalize()}: true {letter} {between}{true}{at}")

@@ -13,7 +13,7 @@ WIDTH, HEIGHT, LEFT, BOTTOM = 640, 240, 70, 40
 def axis(claimed: float, lower: float, upper: float, word: str, stated: str, true: str) -> Markup:
     """The claimed and the true ε on one logarithmic axis, with a label for each; an infinite end is an arrow.
 
-    >>> "true: 5.65685" in axis(1, 5.656854249, 5.65685425, "refuted", "1", "5.65685")
+    >>> "true: 5.657" in axis(1, 5.656854249, 5.65685425, "refuted", "1", "5.657")
     True
     """
     finite = [value for value in (claimed, lower, upper) if 0 < value < math.inf]

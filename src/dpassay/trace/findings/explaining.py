@@ -6,9 +6,10 @@ import json
 import math
 from typing import Any
 
+from dpassay.core.interval import bound, outward_fixed
 from dpassay.core.json import plain
 from dpassay.core.numbers import INFINITY, down
-from dpassay.errors import InputError
+from dpassay.errors import InputError, counted
 from dpassay.trace.findings.findings import Finding, beyond_runs, without_noise
 from dpassay.trace.findings.leaks import first_holder
 from dpassay.trace.natural.failing import WatchedTooLong
@@ -22,7 +23,7 @@ MATCHED = "Their sums with noise were matched by size, because noise of one law 
 def explained(tracer: Any, judged: Any) -> tuple[Finding, ...]:
     """The findings of a refuted claim: what the watched runs showed, if it explains the counts, and the counts."""
     count, watched = judged.count, judged.watched
-    counted = f"{count}: ε ≥ {count.epsilon:.3g} (error probability {count.alpha:.2g})"
+    counted = f"{count}: ε ≥ {bound(count.epsilon, -1, significant=3)} (error probability {count.alpha:.2g})"
     faithful = judged.trials is not None and judged.trials.faithful
     seen = watched is not None and faithful and not tracer.natural.fixed and count.calls == 1
     seen = seen and not _contradicted(judged)
@@ -111,22 +112,22 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
         if trials is not None and trials.different:
             reasons.append(trials.different)
         if watched.lower.a > guarantee.exact_epsilon.b and not _contradicted(judged):
-            size = "∞" if watched.lower.a == INFINITY.a else f"{down(watched.lower):.6g}"
+            size = "∞" if watched.lower.a == INFINITY.a else bound(down(watched.lower), -1)
             reasons += [one.message for one in watched.findings]
             reasons.append(
-                f"as watched, the loss of this pair is {size}, which the natural runs neither confirm nor refute"
+                f"as watched, the loss of this pair is at least {size}, which natural runs neither confirm nor refute"
             )
         elif not watched.draws:
             reasons.append("the output changes from run to run, but no draw was seen")
         elif trials is not None and not trials.different and watched.upper.b < INFINITY.a:
             most = float(watched.upper.b)
-            too_much = f"the loss of the noise as watched may be up to {most:.6g}, more than is claimed"
+            too_much = f"the loss of the noise as watched may be up to {bound(most, 1)}, more than is claimed"
             reasons.append(too_much if most > guarantee.exact_epsilon.b else _too_few(trials, most))
         if place := _starting(watched):
             reasons.append(f"{place} starts another process, whose random numbers are not followed")
     shown = "no event was found that tells the inputs apart"
     if count is not None and count.epsilon > 0:
-        shown = f"{count} shows ε ≥ {count.epsilon:.3g}"
+        shown = f"{count} shows ε ≥ {bound(count.epsilon, -1, significant=3)}"
     said = "; ".join(dict.fromkeys(reasons)) or _lost(watched)
     return f"Not decided: {said}; {shown}. {then}"
 
@@ -150,12 +151,12 @@ def _starting(watched: Any) -> str:
 
 def _too_few(trials: ReplayTrials, epsilon: float) -> str:
     """How many replays a bound needs, and how much more time."""
-    many = needed(epsilon, trials.alpha)
+    many, most = needed(epsilon, trials.alpha), bound(epsilon, 1, significant=3)
     if not trials.agreed:
-        return f"there was no time for a replay; a bound of {epsilon:.3g} needs {many:,}: allow more time (--time)"
+        return f"there was no time for a replay; a bound of {most} needs {many:,}: allow more time (--time)"
     times = math.ceil(2 * many / trials.agreed)
     then = f"allow about {times:,} times as much time (--time)" if many < OUT_OF_REACH else "that is out of reach"
-    return f"{trials.agreed:,} replays agreed, but a bound of {epsilon:.3g} needs {many:,}: {then}"
+    return f"{counted(trials.agreed, 'replay')} agreed, but a bound of {most} needs {many:,}: {then}"
 
 
 def _lost(watched: Any) -> str:
@@ -169,12 +170,12 @@ def _lost(watched: Any) -> str:
 def so_often(trials: ReplayTrials, epsilon: float, delta: float) -> str:
     """The upper bound for a pair, with the replays that support it."""
     share, at = trials.exception(epsilon), f" at δ = {delta:.6g}" if delta else ""
-    many = f"{trials.agreed:,} replays"
+    many = counted(trials.agreed, "replay")
     if trials.left_out:  # their paths were not known
         many = f"{trials.agreed:,} of {trials.agreed + trials.left_out:,} replays"
     return (
-        f"in {many} the outputs agreed to the last bit: ε is at most {epsilon:.6g}{at}, apart from "
-        f"a probability of at most {share:.2%} (confidence {1 - trials.alpha:.2%})"
+        f"in {many} the outputs agreed to the last bit: ε is at most {bound(epsilon, 1)}{at}, apart from "
+        f"a probability of at most {outward_fixed(share, 1, 2, 100)}% (confidence {1 - trials.alpha:.2%})"
     )
 
 

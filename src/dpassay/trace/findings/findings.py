@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import INFINITY, Number
+from dpassay.core.interval import bound, grouped
+from dpassay.core.numbers import INFINITY, Number, down
 from dpassay.trace.laws.formulas import in_words, place_of_nan, sources_of
 from dpassay.trace.laws.number_laws import NOISE_KINDS, NodeLaw, law_of
 from dpassay.trace.replay.replaying import NoiseSite, Replay
@@ -189,7 +190,7 @@ def too_large(uses: Sequence[NoiseSite], epsilon: Number, claimed: str, least: b
     if (law.kind == "bernoulli").all() and epsilon.a == INFINITY.a:
         said = f"{worst.x.place} keeps or drops each of {law.kind.size:,} numbers, and adds no noise to those it keeps"
         return Finding("loss-too-large", worst.x.place, f"{said}: ε = ∞ for this pair, where {claimed} is claimed")
-    size = "∞" if epsilon.a == INFINITY.a else f"{float(epsilon.a):.6g}"
+    size = "∞" if epsilon.a == INFINITY.a else bound(down(epsilon), -1) if least else grouped(float(epsilon.a))
     if (law.kind == "bernoulli").all():
         shares = [float(np.asarray(one.share).flat[0]) for one in worst.laws]
         numbers = "a bit" if law.kind.size == 1 else f"{law.kind.size:,} bits, the first of which"

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import INFINITY, ZERO, Number, maximum, number, real
+from dpassay.core.interval import bound, grouped
+from dpassay.core.numbers import INFINITY, ZERO, Number, down, maximum, number, real
 from dpassay.errors import MechanismError
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
@@ -205,10 +206,13 @@ def _too_different(
     name = "one of the outputs" if len(names[at]) > 60 else f"the output {names[at]}"
     if any(len(path) > 1 for path in paths) and draw.distribution == CHOICE:
         many += ", more than once"
-    size, has = "∞" if epsilon.a == INFINITY.a else f"{float(epsilon.a):.6g}", "has"
+    size, has = bound(down(epsilon), -1) if any(rest) else grouped(float(epsilon.a)), "has"
+    size = "∞" if epsilon.a == INFINITY.a else size
     if any(rest):
         low, high = (p, q + rest[1]) if _ratio(p, q + rest[1]) >= _ratio(q, p + rest[0]) else (q, p + rest[0])
-        shares = f"a probability of at least {low:.6g} for one input and of at most {high:.6g} for the other"
+        shares = (
+            f"a probability of at least {bound(low, -1)} for one input and of at most {bound(high, 1)} for the other"
+        )
         if _ratio(low, high) < 0.99 * float(epsilon.a):  # it takes several of them to show that much
             name, has, shares = "several outputs together", "have", "probabilities that differ by that much"
     else:
@@ -237,6 +241,6 @@ def _as_coded(runs: tuple[RecordedRun, RecordedRun]) -> str:
         if most == 0:  # the draw does not depend on the input, but its effect does
             parts.append(f"{many}one of {p.shape[1]:,}, which decides what comes out")
             continue
-        size = f"a factor of at most e^{most:.6g}" if np.isfinite(most) else "a factor of ∞"
+        size = f"a factor of at most e^{bound(most, 1)}" if np.isfinite(most) else "a factor of ∞"
         parts.append(f"{many}one of {p.shape[1]:,}, with probabilities that differ by {size} between 2 inputs")
     return "; ".join(dict.fromkeys(parts))

@@ -19,6 +19,7 @@ from dpassay.audit.mechanisms.targets import describe
 from dpassay.audit.storage.checkpoint import Count, Real, form_of, in_form
 from dpassay.core.files import write_whole
 from dpassay.core.guarantee import EpsilonDelta, make_guarantee
+from dpassay.core.interval import bound
 from dpassay.core.json import plain
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.records import read_record
@@ -155,7 +156,7 @@ class TraceRecord(_SavedModel):
         """Check that the words of a refutation or a bound contain the numbers that support it."""
         if self.verdict == "refuted" and self.count is not None:
             counted = self.count.counted
-            said = f"; counted: {counted}: ε ≥ {counted.epsilon:.3g} (error probability "
+            said = f"; counted: {counted}: ε ≥ {bound(counted.epsilon, -1, significant=3)} (error probability "
             if not self.findings or self.reason != self.findings[0].message or said not in self.reason:
                 raise ValueError("its reason is not what its counts show")
         elif self.pair_epsilon[1] <= claimed.claimed * (1 + 1e-5):

@@ -15,6 +15,7 @@ from typing import Any
 
 from dpassay.audit.inputs.hostile_inputs import HostileInput
 from dpassay.core.guarantee import make_guarantee
+from dpassay.core.interval import bound
 from dpassay.errors import InputError
 from dpassay.evidence.verifier import Verification
 from dpassay.trace.findings.rules import HOSTILE_RULES
@@ -93,14 +94,13 @@ def _follows(record: TraceRecord) -> str:
     """What follows from the numbers in the file. That the runs were made as recorded is not checked."""
     if record.count is not None:
         a, b = (f"{hits:,} of {runs:,}" for hits, runs in zip(record.count.hits, record.count.runs, strict=True))
-        least = f"an epsilon of at least {record.count.counted.epsilon:.6g}"
+        least = f"an epsilon of at least {bound(record.count.counted.epsilon, -1)}"
         return f"{least} follows from the recorded counts, {a} runs against {b}, which were not made again"
     if record.pair_epsilon[1] == math.inf:
         return "the file contains no bound"
     at = f" at delta {record.delta}" if float(record.delta) else ""
-    most = (
-        f"an epsilon of at most {record.pair_epsilon[1]:.6g}{at}, apart from a probability of {record.apart_from:.3g},"
-    )
+    most = f"an epsilon of at most {bound(record.pair_epsilon[1], 1)}{at}"
+    most = f"{most}, apart from a probability of {record.apart_from:.3g},"
     return f"{most} follows from the recorded {record.replays:,} agreeing replays, which were not made again"
 
 
@@ -180,7 +180,7 @@ def _with_fresh_seed(record: TraceRecord, tracer: Tracer, seed: int) -> tuple[bo
 
 
 def _loss(low: float) -> str:
-    least = "an infinite epsilon" if low == math.inf else f"an epsilon of at least {low:.6g}"
+    least = "an infinite epsilon" if low == math.inf else f"an epsilon of at least {bound(low, -1)}"
     return f"{least} for the pair" if low > 0 else "no epsilon above 0 shown for the pair"
 
 

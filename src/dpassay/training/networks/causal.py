@@ -118,7 +118,7 @@ class Causal:
         given: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
         try:
             with quietly():
-                self.tokeniser = library.AutoTokenizer.from_pretrained(folder, **given)
+                self.tokenizer = library.AutoTokenizer.from_pretrained(folder, **given)
                 given |= {"use_safetensors": True, "dtype": torch.float32}
                 model = library.AutoModelForCausalLM.from_pretrained(folder, **given)
         except Exception as error:  # the library raises what its many parts raise
@@ -128,15 +128,15 @@ class Causal:
             ) from None
         self.adapter = adapter
         model = model if adapter is None else adapter.on(model)
-        self.model, self.end = model.to(device).eval(), self.tokeniser.eos_token_id  # no dropout: fewer random numbers
+        self.model, self.end = model.to(device).eval(), self.tokenizer.eos_token_id  # no dropout: fewer random numbers
         if self.end is None:
             raise InputError(f"the tokenizer of {name!r} has no token for the end of a text; choose another base model")
-        start = self.tokeniser.bos_token_id
+        start = self.tokenizer.bos_token_id
         self.network = ShiftedTokens(self.model, self.end if start is None else start)
         self.local = Vectorised(self.network, at_once)
 
     def numbers(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        rows = [self.tokeniser(text, add_special_tokens=False)["input_ids"][:LONGEST] for text in texts]
+        rows = [self.tokenizer(text, add_special_tokens=False)["input_ids"][:LONGEST] for text in texts]
         table = np.full((len(rows), 1 + max(map(len, rows), default=0)), PAD, dtype=np.int64)
         for place, row in zip(table, rows, strict=True):
             place[: len(row) + 1] = [token + 1 for token in (*row, self.end)]
@@ -163,7 +163,7 @@ class Causal:
                 self.model.save_pretrained(folder / ADAPTER)
             whole = self.model if self.adapter is None else deepcopy(self.model).merge_and_unload()
             whole.save_pretrained(folder / KEPT)
-            self.tokeniser.save_pretrained(folder / KEPT)
+            self.tokenizer.save_pretrained(folder / KEPT)
 
 
 class Whole(Causal):

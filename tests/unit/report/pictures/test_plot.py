@@ -98,7 +98,7 @@ def test_a_plot_fits_a_column_and_its_legend_lies_outside() -> None:
     figure = check("query(l2, 1) | gaussian(2)", epsilon=2, delta="1e-5").plot()
     assert figure.get_size_inches()[0] <= 3.4
     (axes,), (legend,) = figure.axes, figure.legends
-    assert axes.get_title() == "Proven: true ε = 1.99309 at δ = 10⁻⁵"
+    assert axes.get_title() == "Proven: true ε = 1.993 at δ = 10⁻⁵"
     assert axes.get_legend() is None
     figure.draw_without_rendering()
     assert legend.get_window_extent().y1 <= axes.get_window_extent().y0

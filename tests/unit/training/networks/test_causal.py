@@ -32,11 +32,11 @@ def base(tmp_path_factory):
     model = tokenizers.models.WordLevel({"<end>": 0, "<unk>": 1, **{w: i for i, w in enumerate(words, 2)}}, "<unk>")
     made = tokenizers.Tokenizer(model)
     made.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
-    tokeniser = transformers.PreTrainedTokenizerFast(tokenizer_object=made, eos_token="<end>", unk_token="<unk>")
-    tokeniser.save_pretrained(folder)
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=made, eos_token="<end>", unk_token="<unk>")
+    tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
     config = transformers.GPT2Config(
-        vocab_size=len(tokeniser), n_positions=66, n_embd=8, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0
+        vocab_size=len(tokenizer), n_positions=66, n_embd=8, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0
     )
     transformers.GPT2LMHeadModel(config).save_pretrained(folder)
     return folder
@@ -62,7 +62,7 @@ def test_a_model_is_trained_and_kept(base, tmp_path):
 
 @pytest.mark.parametrize("adapter", ["", "lora:2"])
 def test_neighbouring_corpora_leave_the_same_files_but_for_the_noise(base, tmp_path, adapter):
-    """Every byte that is not noise: the tokeniser, its merges and the configuration come from the base model."""
+    """Every byte that is not noise: the tokenizer, its merges and the configuration come from the base model."""
     if adapter:
         pytest.importorskip("peft", reason="needs pip install 'dpassay[adapters]'")
     given = {"noise_multiplier": 1.0, "rate": 0.2, "base": str(base), "adapter": adapter}

@@ -81,7 +81,7 @@ class MixtureLoss:
 
     @property
     def infinite(self) -> Number:
-        """Where P can be and Q cannot: the atom, and the gap below Q if all noises are one-sided."""
+        """The probability of outputs that Q cannot give: the atom, and the gap below Q if all noises are one-sided."""
         if self.shift == 0:
             return ZERO
         gap = ZERO
