@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from dpassay.trace.natural.streams import stream as stream_of
+
 MOST_SEARCHED, DEEPEST = 5_000, 6
 _EMPTY = CellType()
 _GENERATOR = np.random.Generator  # replaced by another class while a run is watched
@@ -181,9 +183,10 @@ def known_bits(key: Sequence[int], held: Sequence[Any] = (), keep: bool = True) 
     ...     first == (random.random(), np.random.random(), np.random.default_rng().random(), os.urandom(2))
     True
     """
-    stream = _GENERATOR(np.random.PCG64(list(key)))
+    stream = _GENERATOR(stream_of(key))
     torch = sys.modules.get("torch")
-    states = [state_of(one) for one in _of_this_kind(held)]
+    restarted = _of_this_kind(held)
+    states = [state_of(one) for one in restarted]
     system, randbits, seed = os.urandom, getattr(_BIT_GENERATOR, "randbits", None), random.Random.seed
 
     def from_stream(size: int) -> bytes:
@@ -201,7 +204,7 @@ def known_bits(key: Sequence[int], held: Sequence[Any] = (), keep: bool = True) 
             for one in held:
                 if isinstance(one, random.SystemRandom):
                     setattr(one, "gauss_next", None)  # noqa: B010 - the second of two numbers, which the next call would take
-            for one in _of_this_kind(held):
+            for one in restarted:
                 _restart(one, int(stream.integers(2**63)))
             os.urandom = random._urandom = from_stream  # type: ignore[attr-defined]
             if randbits is not None:
@@ -213,7 +216,7 @@ def known_bits(key: Sequence[int], held: Sequence[Any] = (), keep: bool = True) 
             if randbits is not None:
                 _BIT_GENERATOR.randbits = randbits
             setattr(random.Random, "seed", seed)  # noqa: B010
-            for one, state in zip(_of_this_kind(held), states, strict=True):
+            for one, state in zip(restarted, states, strict=True):
                 set_state(one, state)
 
 

@@ -54,7 +54,7 @@ class RemoteTracer(Tracer):
     """
 
     def __init__(self, interpreter: str, path: str, seed: int = 0, time_limit: float = 60.0) -> None:
-        self.until, self.raised, self._keeping = math.inf, False, False
+        self.until, self.raised, self._keeping, self._said = math.inf, False, False, {}
         self.subject, self.seed, self.runs, self.drawn, self.first_draws, self._gone = path, seed, 0, {}, (), ""
         self._folder = _lent()
         start = _START.format(folder=self._folder.name, path=path)

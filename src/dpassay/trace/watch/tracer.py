@@ -19,6 +19,7 @@ from dpassay.pipeline.mechanism import Failure
 from dpassay.trace.natural.bits import import_ahead, known_bits, shared_states_kept
 from dpassay.trace.natural.failing import RunError, WatchedTooLong, run_error, time_limited
 from dpassay.trace.natural.runs import Natural, finished, kept_error, own
+from dpassay.trace.natural.streams import stream
 from dpassay.trace.natural.whole import read
 from dpassay.trace.watch.numbers import bare, plain
 from dpassay.trace.watch.record import Array, DrawRecord, RecordedRun, TooManyDraws
@@ -48,6 +49,7 @@ class Tracer:
     def __post_init__(self) -> None:
         self.mechanism = as_mechanism(self.subject)
         self._watching = self._keeping = False
+        self._said: dict[int, tuple[Any, str]] = {}
 
     def run(
         self,
@@ -66,7 +68,7 @@ class Tracer:
             raise WatchedTooLong
         run = RecordedRun(self.runs, replaced or {}, most=self.most_draws, forced=forced or {})
         bits = nullcontext() if key is None else known_bits(key, self.natural.held, keep=not self._watching)
-        rng = watched_generator(np.random.Generator(np.random.PCG64(list(key or (self.seed, self.runs)))))
+        rng = watched_generator(np.random.Generator(stream(key or (self.seed, self.runs))))
         self.runs += 1
         open_ = running(run) if self._watching else watch(run, self.code)
         with bits:
@@ -91,7 +93,10 @@ class Tracer:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Make several runs without setting up the watching again for each."""
+        """Make several runs without setting up the watching again for each. No natural run may be made meanwhile."""
+        if self._watching:
+            yield
+            return
         with shared_states_kept(), watching(self.code):
             self._watching = True
             try:
@@ -143,7 +148,11 @@ class Tracer:
         """Record how often a run of x drew, and what was drawn first."""
         draws = len(run.draws)
         self.first_draws = self.first_draws or tuple(run.draws)
-        if (known := self.drawn.get(repr(x))) is None:
-            self.drawn[repr(x)] = (draws, set())
+        said = self._said.get(id(x))
+        if said is None or said[0] is not x:
+            self._said = {**dict(list(self._said.items())[-1:]), id(x): (x, repr(x))}  # of the latest two inputs
+            said = self._said[id(x)]
+        if (known := self.drawn.get(said[1])) is None:
+            self.drawn[said[1]] = (draws, set())
         else:
             known[1].add(draws)
