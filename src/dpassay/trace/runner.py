@@ -237,7 +237,7 @@ def _seen(
 ) -> _Seen:
     """What watched runs of a pair suggest, and the trials of that; an error if the code raises one."""
     try:
-        with tracer.watching():
+        with tracer.prepared():
             watched = suggested(tracer, *pair, guarantee)
     except (RunError, CannotBeRead) as error:
         if isinstance(error, RunError) and error.kind == "TimeLimit":

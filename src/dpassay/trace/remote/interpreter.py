@@ -102,6 +102,8 @@ class RemoteTracer(Tracer):
     def watching(self) -> Iterator[None]:
         yield
 
+    prepared = watching
+
     @cached_property
     def natural(self) -> Any:
         return _NaturalElsewhere(self)

@@ -49,6 +49,7 @@ class Tracer:
     def __post_init__(self) -> None:
         self.mechanism = as_mechanism(self.subject)
         self._watching = self._keeping = False
+        self._restoring = True
         self._said: dict[int, tuple[Any, str]] = {}
 
     def run(
@@ -67,7 +68,7 @@ class Tracer:
         if time.monotonic() > self.until:
             raise WatchedTooLong
         run = RecordedRun(self.runs, replaced or {}, most=self.most_draws, forced=forced or {})
-        bits = nullcontext() if key is None else known_bits(key, self.natural.held, keep=not self._watching)
+        bits = nullcontext() if key is None else known_bits(key, self.natural.held, keep=self._restoring)
         rng = watched_generator(np.random.Generator(stream(key or (self.seed, self.runs))))
         self.runs += 1
         open_ = running(run) if self._watching else watch(run, self.code)
@@ -93,11 +94,21 @@ class Tracer:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Make several runs without setting up the watching again for each. No natural run may be made meanwhile."""
+        """Make several runs without setting up the watching, or restoring the shared generators, for each."""
+        with shared_states_kept(), self.prepared():
+            before, self._restoring = self._restoring, False
+            try:
+                yield
+            finally:
+                self._restoring = before
+
+    @contextmanager
+    def prepared(self) -> Iterator[None]:
+        """Set up the watching for several runs, which are otherwise as single ones. Natural runs must wait."""
         if self._watching:
             yield
             return
-        with shared_states_kept(), watching(self.code):
+        with watching(self.code):
             self._watching = True
             try:
                 yield
