@@ -38,6 +38,7 @@ AT_ONCE, PATIENCE = 16, 1.0  # processes; seconds beyond the limit for runs that
 # What torch raises in a copy of a process that has used a GPU, or autograd where there is one.
 _NO_COPIES = ("fork-based multiprocessing", "in forked subprocess")
 _IMMUTABLE = {str, bytes, int, float, bool, type(None)}
+MEASURED = 20  # runs of a process that show how long one takes
 FREE = 128  # copies that do not count: a verdict may need this many, however large this process is
 
 
@@ -111,6 +112,7 @@ class Natural:
         seeds = fixed_seeds(call if subject is None else subject)
         self.fixed, self.seeded = ([one for one in seeds if bool(one.line) is known] for known in (True, False))
         self.runs = self.copies = 0
+        self.pace: float | None = None  # seconds of work for a run, with its share of the process; None if not known
         self.keeps = False  # whether it repeats an earlier answer
         self.kept: bool | None = None  # whether it gave some in an earlier trace; None if that was not looked at
 
@@ -231,6 +233,7 @@ class Natural:
                 charge(elsewhere=worked)
                 _check_copied(results)
                 found.append([WholeReading(*parts) for parts in results])
+                self.pace = worked / len(results) if len(results) >= MEASURED else self.pace
         finally:
             for child, pipe in children:
                 os.close(pipe)

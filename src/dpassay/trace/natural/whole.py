@@ -88,6 +88,15 @@ def read(output: Any, plain: Any = None) -> WholeReading:
     """
     if (found := _read_quickly(output if plain is None else _each(plain, output))) is not None:
         return found
+    return read_part_by_part(output, plain)
+
+
+def read_part_by_part(output: Any, plain: Any = None) -> WholeReading:
+    """The same for any output.
+
+    >>> read_part_by_part([1.0, "a"]) == read([1.0, "a"])
+    True
+    """
     parts = list(_limited(_OutputWalk(plain).parts(output, "output", 0)))
     return WholeReading(tuple(one[0] for one in parts), tuple(one[1] for one in parts), tuple(one[2] for one in parts))
 

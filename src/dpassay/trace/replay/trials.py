@@ -152,7 +152,7 @@ def _until_different(
     tracer: Tracer, pair: tuple[Any, Any], judge: Judge, alpha: float, least: int, most: int, budget: TimeBudget
 ) -> ReplayTrials:
     done = left = 0
-    size, begun = AT_ONCE, budget.spent
+    size, begun = AT_ONCE, (budget.spent, time.monotonic())
     tracer.natural.until = budget.ends
     while done < most and (budget.left > 0 or (done < least and time.monotonic() < budget.ends)):
         keys = [(tracer.seed, 0, done + k) for k in range(min(size, most - done))]
@@ -177,9 +177,16 @@ def _until_different(
                     return ReplayTrials(done - left, alpha, "too many paths lead through the code", True, left)
                 if done >= least and budget.left <= 0:
                     break
-        affordable = int(budget.left * done / max(budget.spent - begun, 1e-6))
-        size = max(AT_ONCE, min(GROWTH * done, affordable, MOST_VALUES // values))
+        size = max(AT_ONCE, min(GROWTH * done, _affordable(done, budget, begun), MOST_VALUES // values))
     return ReplayTrials(done - left, alpha, left_out=left)
+
+
+def _affordable(done: int, budget: TimeBudget, begun: tuple[float, float]) -> int:
+    """How many more trials there is time for, in work and on the clock, if they take as long as those that are done."""
+    now = time.monotonic()
+    work = max(budget.left, 0.0) / max(budget.spent - begun[0], 1e-6)
+    clock = max(budget.ends - now, 0.0) / max(now - begun[1], 1e-6)
+    return int(min(done * min(work, clock), 1e6))
 
 
 def _trial(
