@@ -25,10 +25,9 @@ from typing import Any
 import numpy as np
 
 from dpassay.errors import MechanismError
-from dpassay.trace.natural.bits import generators_of, known_bits, shared_states_kept
+from dpassay.trace.natural.bits import StatedSeed, generators_of, known_bits, shared_states_kept, stream_of
 from dpassay.trace.natural.budget import charge
 from dpassay.trace.natural.seeds import fixed_seeds
-from dpassay.trace.natural.streams import StatedSeed, stream
 from dpassay.trace.natural.whole import WholeReading, read
 
 Call = Callable[[Any, np.random.Generator], Any]
@@ -78,7 +77,7 @@ def finished(output: Any) -> Any:
 
 def run_naturally(call: Call, x: Any, key: Key, rng: np.random.Generator | None = None) -> WholeReading:
     """One run with its own generator, by default the one that the key determines."""
-    rng = np.random.Generator(stream(key)) if rng is None else rng
+    rng = np.random.Generator(stream_of(key)) if rng is None else rng
     try:
         return read(finished(call(own(x), rng)))
     except (Exception, SystemExit) as error:

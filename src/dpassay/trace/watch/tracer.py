@@ -16,10 +16,9 @@ from dpassay.audit.mechanisms.python_objects import awaited
 from dpassay.audit.mechanisms.targets import Loaded, RunnableObject, as_mechanism
 from dpassay.errors import DpassayError, MechanismError
 from dpassay.pipeline.mechanism import Failure
-from dpassay.trace.natural.bits import import_ahead, known_bits, shared_states_kept
+from dpassay.trace.natural.bits import import_ahead, known_bits, shared_states_kept, stream_of
 from dpassay.trace.natural.failing import RunError, WatchedTooLong, run_error, time_limited
 from dpassay.trace.natural.runs import Natural, finished, kept_error, own
-from dpassay.trace.natural.streams import stream
 from dpassay.trace.natural.whole import read
 from dpassay.trace.watch.numbers import bare, plain
 from dpassay.trace.watch.record import Array, DrawRecord, RecordedRun, TooManyDraws
@@ -69,7 +68,7 @@ class Tracer:
             raise WatchedTooLong
         run = RecordedRun(self.runs, replaced or {}, most=self.most_draws, forced=forced or {})
         bits = nullcontext() if key is None else known_bits(key, self.natural.held, keep=self._restoring)
-        rng = watched_generator(np.random.Generator(stream(key or (self.seed, self.runs))))
+        rng = watched_generator(np.random.Generator(stream_of(key or (self.seed, self.runs))))
         self.runs += 1
         open_ = running(run) if self._watching else watch(run, self.code)
         with bits:

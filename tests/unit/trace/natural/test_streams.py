@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpassay.trace.natural.streams import AT_ONCE, stream
+from dpassay.trace.natural.bits import AT_ONCE, stream_of
 
 KEYS = [
     *((seed, at, k) for seed in (0, 7, 2**32 - 1) for at in (0, 9) for k in (0, 1, AT_ONCE - 1, AT_ONCE, 10_000)),
@@ -14,7 +14,7 @@ KEYS = [
 
 @pytest.mark.parametrize("key", KEYS)
 def test_a_stream_has_the_bits_and_the_children_of_numpys(key: tuple[int, ...]) -> None:
-    numpys, ours = np.random.Generator(np.random.PCG64(list(key))), np.random.Generator(stream(key))
+    numpys, ours = np.random.Generator(np.random.PCG64(list(key))), np.random.Generator(stream_of(key))
     assert ours.bit_generator.state == numpys.bit_generator.state
     assert [one.random() for one in ours.spawn(2)] == [one.random() for one in numpys.spawn(2)]
     assert ours.bit_generator.seed_seq.entropy == numpys.bit_generator.seed_seq.entropy
