@@ -4,7 +4,9 @@ The limits are stated in seconds for two idle cores, where numpy takes 0.19 s to
 of the limit after scaling by what numpy takes here. `answers.py` measures answers that need computing.
 """
 
+import math
 import os
+import random
 import subprocess
 import sys
 import time
@@ -34,12 +36,39 @@ COMMANDS = {
         ["-m", "dpassay", "trace", "--python", "startup:noisy", "--pair", "[0, 1]", "--epsilon", "1"],
         0.7,
     ),
+    "trace of a function without noise": (
+        ["-m", "dpassay", "trace", "--python", "startup:same", "--pair", "[0, 1]", "--epsilon", "5"],
+        0.7,
+    ),
+    "trace of a correct function": (
+        ["-m", "dpassay", "trace", "--python", "startup:correct", "--pair", "[0, 1]", "--epsilon", "1"],
+        1.0,
+    ),
+    "trace of a correct coin": (
+        ["-m", "dpassay", "trace", "--python", "startup:coin", "--pair", "[0, 1]", "--epsilon", "1"],
+        1.0,
+    ),
 }
 
 
 def noisy(x, rng):
     """Laplace noise of half the size that ε = 1 needs."""
     return x + rng.laplace(scale=0.5)
+
+
+def correct(x, rng):
+    """Laplace noise of the size that ε = 1 needs."""
+    return x + rng.laplace(scale=1)
+
+
+def coin(x):
+    """Randomized response for ε = 1."""
+    return x if random.random() < math.e / (1 + math.e) else 1 - x
+
+
+def same(x):
+    """No noise."""
+    return x
 
 
 def seconds(arguments: list[str], repeats: int = 5) -> tuple[float, float]:

@@ -180,8 +180,11 @@ def _before(tracer: Tracer, inputs: Sequence[Any], budget: TimeBudget) -> _Befor
     natural = tracer.natural
     most = math.inf if tracer.time_limit is None else time.monotonic() + RUNS_BEFORE * tracer.time_limit
     natural.until = min(budget.ends, most)  # if the code hangs, the first watched run reports it
+    known = natural.remembers(inputs[:2], [(tracer.seed, 3, k) for k in range(HISTORIES)])
     if natural.kept is None:
-        natural.keeps = natural.keeps_answers(inputs[0], inputs[1], [(tracer.seed, 5, 0), (tracer.seed, 5, 1)])
+        natural.keeps = known is not False and natural.keeps_answers(
+            inputs[0], inputs[1], [(tracer.seed, 5, 0), (tracer.seed, 5, 1)]
+        )  # answers that are kept matter to later runs
         natural.kept = False
         with suppress(TypeError):  # it does not support weak references
             natural.kept = tracer.subject in _ANSWERED
@@ -190,7 +193,6 @@ def _before(tracer: Tracer, inputs: Sequence[Any], budget: TimeBudget) -> _Befor
     elif tracer.runs:
         with suppress(TypeError):
             natural.kept = tracer.subject in _ANSWERED
-    known = natural.remembers(inputs[:2], [(tracer.seed, 3, k) for k in range(HISTORIES)])
     return _Before(known is not False or natural.kept, unsure=known is None)
 
 
@@ -235,7 +237,8 @@ def _seen(
 ) -> _Seen:
     """What watched runs of a pair suggest, and the trials of that; an error if the code raises one."""
     try:
-        watched = suggested(tracer, *pair, guarantee)
+        with tracer.prepared():
+            watched = suggested(tracer, *pair, guarantee)
     except (RunError, CannotBeRead) as error:
         if isinstance(error, RunError) and error.kind == "TimeLimit":
             raise

@@ -13,7 +13,7 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numpy import asarray
+from numpy import array, asarray, full, ones, zeros
 
 from dpassay.trace.watch.record import Array, CodeLine, DrawRecord, Node
 from dpassay.values import dataclass
@@ -169,7 +169,7 @@ def evaluated(part: Any, numbers: Callable[[DrawRecord], Array], instead: dict[i
     if instead and id(part) in instead:
         return instead[id(part)]
     flat = np.concatenate([_of_draw(draw, numbers, instead) for draw in part.draws], axis=1)
-    starts = np.array([draw.start for draw in part.draws])
+    starts = array([draw.start for draw in part.draws])
     before = np.cumsum([0, *(max(draw.values.size, 1) for draw in part.draws)])[:-1]
     total = asarray(part.offset, dtype=float)[None]
     for index, factor in part.terms:
@@ -241,7 +241,7 @@ def uniform_law(draw: DrawRecord) -> Law | None:
         return None
     if (steps := _two_values(draw, values) or _geometric(draw, values)) is not None:
         return steps
-    span, share, lost, atom = (0.0, 1.0), 0.0, np.zeros(len(GRID), bool), np.full(values.shape[1], math.nan)
+    span, share, lost, atom = (0.0, 1.0), 0.0, zeros(len(GRID), bool), full(values.shape[1], math.nan)
     for end in (0, -1):
         here = (values == values[end]) | (np.isnan(values) & np.isnan(values[end]))
         if here.all() or (here != here[:, :1]).any() or here[:, 0].sum() < 8:
@@ -284,7 +284,7 @@ def recognised(t: Array, got: Array, share: float, span: tuple[float, float]) ->
 
 def _tidy(values: Array) -> Array:
     """Rounded to twelve digits, all of which are reliable."""
-    return np.array([float(f"{value:.12g}") for value in values.tolist()])
+    return array([float(f"{value:.12g}") for value in values.tolist()])
 
 
 def _edges(draw: DrawRecord, of: Callable[[Array], Array]) -> list[float]:
@@ -335,8 +335,8 @@ def _geometric(draw: DrawRecord, got: Array) -> Law | None:
     steps = np.log(rest) / math.log(more)
     near = np.abs(steps - np.rint(steps)) < 1e-6 * np.maximum(1.0, steps)
     if (near | (got[:, 0] - least == np.floor(steps))).all() and len(set(got[~near, 0].tolist())) > 2:
-        location = np.full(got.shape[1], least - 1)
-        return Law("geometric", location, np.ones(got.shape[1]), 1 - more, falling)
+        location = full(got.shape[1], least - 1)
+        return Law("geometric", location, ones(got.shape[1]), 1 - more, falling)
     return None
 
 
@@ -345,7 +345,7 @@ _QUANTILES: dict[str, Callable[[Array], Array]] = {
     "exponential": lambda t: -np.log1p(-t),
     "uniform": lambda t: t,
     "laplace": lambda t: np.where(t < 0.5, np.log(2 * t), -np.log(2 * (1 - t))),
-    "gaussian": lambda t: np.array([_NORMAL.inv_cdf(float(one)) for one in t]),
+    "gaussian": lambda t: array([_NORMAL.inv_cdf(float(one)) for one in t]),
     "rayleigh": lambda t: np.sqrt(-2 * np.log1p(-t)),
     "gumbel": lambda t: -np.log(-np.log(t)),
     "logistic": lambda t: np.log(t) - np.log1p(-t),

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy import asarray
+from numpy import array, asarray, full, zeros
 
 from dpassay.trace.laws.formulas import GRID, REMEMBERED, Law, at_uniform, bases, source_law, uniform_law
 from dpassay.trace.watch.record import Array, DrawRecord, Node, distinct
@@ -78,7 +78,7 @@ def _of_product(draw: DrawRecord) -> Law | None:
 
 def _spread(draw: DrawRecord, kind: str, scale: Array) -> Law:
     flat = np.broadcast_to(scale, draw.shape).reshape(-1)
-    return Law(kind, np.zeros(flat.size), flat, product=True)
+    return Law(kind, zeros(flat.size), flat, product=True)
 
 
 def _is(law: NodeLaw, kind: str) -> bool:
@@ -142,7 +142,7 @@ def _node_law(node: Node) -> NodeLaw:
         centre = node.offset + np.where(used, location, 0.0).sum(axis=0)
     kinds = np.where(many == 0, "none", np.where(many == 1, pick(kind), ""))
     scales, shares = np.where(many == 1, pick(scale), 0.0), np.where(many == 1, pick(share), 0.0)
-    mixed = np.zeros(many.shape, bool)
+    mixed = zeros(many.shape, bool)
     if (many > 1).any():
         kinds, centre, scales, mixed = _of_sums(node, (used, kind, location, scale, share), (kinds, centre, scales))
         shares = np.where(kinds == "discrete laplace", pick(share), shares)
@@ -153,16 +153,16 @@ def field_of(draw: DrawRecord, name: str) -> Any:
     """One of the parameters of a draw's law, for each of its numbers."""
     law = law_of(draw)
     if name == "kind":
-        return np.full(draw.shape, law.kind if law is not None else "", dtype="<U20")
+        return full(draw.shape, law.kind if law is not None else "", dtype="<U20")
     value = 0.0 if law is None else getattr(law, name)  # per number, or one for all
-    return np.reshape(value, draw.shape) if np.ndim(value) else np.full(draw.shape, value)
+    return np.reshape(value, draw.shape) if np.ndim(value) else full(draw.shape, value)
 
 
 def _of_sums(node: Node, rows: Any, found: Any) -> tuple[Array, Array, Array, Array]:
     """Coordinates with several numbers in them."""
     used, kind, location, scale, share = rows
-    kinds, centre, scales = (np.array(one) for one in found)
-    kinds, mixed = kinds.astype("<U20"), np.zeros(kinds.shape, bool)
+    kinds, centre, scales = (array(one) for one in found)
+    kinds, mixed = kinds.astype("<U20"), zeros(kinds.shape, bool)
     apart = _independent(node)
     values = [by * node.of_numbers(lambda draw: draw.values, index) for index, by in node.terms]
     for at in map(tuple, np.argwhere(used.sum(axis=0) > 1).tolist()):

@@ -11,8 +11,9 @@ import inspect
 import os
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from functools import lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import chain
@@ -20,12 +21,20 @@ from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
+from numpy import arange, full, stack
 
 MOST_SEARCHED, DEEPEST = 5_000, 6
 _EMPTY = CellType()
 _GENERATOR = np.random.Generator  # replaced by another class while a run is watched
 _LIBRARIES = ("builtins", "numpy", "random")
 _BIT_GENERATOR: Any = import_module("numpy.random.bit_generator")
+# Keys are hashed many at a time, by the algorithm of numpy's SeedSequence, which takes longer than many runs do.
+AT_ONCE, LONGEST = 256, 4  # keys; words of a key, each below 2³²
+_WORD, _HALF = 2**32, 16
+_FIRST, _TIMES = 0x43B0D7E5, 0x931E8875  # what numpy calls INIT_A, MULT_A
+_LAST, _AGAIN = 0x8B51F9DD, 0x58F38DED  # INIT_B, MULT_B
+_LEFT, _RIGHT = np.uint32(0xCA01F9DD), np.uint32(0x4973F715)  # MIX_MULT_L, MIX_MULT_R
+_PCG64 = np.random.PCG64
 
 
 def generators_of(subject: Any) -> list[Any]:
@@ -181,9 +190,10 @@ def known_bits(key: Sequence[int], held: Sequence[Any] = (), keep: bool = True) 
     ...     first == (random.random(), np.random.random(), np.random.default_rng().random(), os.urandom(2))
     True
     """
-    stream = _GENERATOR(np.random.PCG64(list(key)))
+    stream = _GENERATOR(stream_of(key))
     torch = sys.modules.get("torch")
-    states = [state_of(one) for one in _of_this_kind(held)]
+    restarted = _of_this_kind(held)
+    states = [state_of(one) for one in restarted]
     system, randbits, seed = os.urandom, getattr(_BIT_GENERATOR, "randbits", None), random.Random.seed
 
     def from_stream(size: int) -> bytes:
@@ -201,7 +211,7 @@ def known_bits(key: Sequence[int], held: Sequence[Any] = (), keep: bool = True) 
             for one in held:
                 if isinstance(one, random.SystemRandom):
                     setattr(one, "gauss_next", None)  # noqa: B010 - the second of two numbers, which the next call would take
-            for one in _of_this_kind(held):
+            for one in restarted:
                 _restart(one, int(stream.integers(2**63)))
             os.urandom = random._urandom = from_stream  # type: ignore[attr-defined]
             if randbits is not None:
@@ -213,7 +223,7 @@ def known_bits(key: Sequence[int], held: Sequence[Any] = (), keep: bool = True) 
             if randbits is not None:
                 _BIT_GENERATOR.randbits = randbits
             setattr(random.Random, "seed", seed)  # noqa: B010
-            for one, state in zip(_of_this_kind(held), states, strict=True):
+            for one, state in zip(restarted, states, strict=True):
                 set_state(one, state)
 
 
@@ -230,3 +240,78 @@ def _restart(one: Any, seed: int) -> None:
         one.state = type(one)(seed).state
     except (TypeError, ValueError, NotImplementedError):  # a kind that is not seeded so
         return
+
+
+class StatedSeed(np.random.bit_generator.ISpawnableSeedSequence):
+    """The seed of a generator that begins with these bits; otherwise the given seed of numpy's."""
+
+    def __init__(self, words: Any, own: Callable[[], np.random.SeedSequence]) -> None:
+        self.words, self._make = words, own
+        self._made: Any = None
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
+        return self.words if n_words == 4 and dtype is np.uint64 else self._own.generate_state(n_words, dtype)
+
+    def spawn(self, n_children: int) -> Any:
+        return self._own.spawn(n_children)
+
+    @property
+    def _own(self) -> Any:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._own, name)
+
+
+def stream_of(key: Sequence[int]) -> np.random.PCG64:
+    """The generator's bits that a key determines.
+
+    >>> bool((stream_of([0, 1, 7]).random_raw(3) == np.random.PCG64([0, 1, 7]).random_raw(3)).all())
+    True
+    """
+    if not key:
+        return _PCG64([])
+    block, at = divmod(key[-1], AT_ONCE)
+    words = hashed(tuple(key[:-1]), block)
+    if words is None:
+        return _PCG64(list(key))
+    return _PCG64(StatedSeed(words[at], partial(np.random.SeedSequence, list(key))))
+
+
+@lru_cache(maxsize=16)
+def hashed(before: tuple[int, ...], block: int) -> Any:
+    """The first words of numpy's seeds for AT_ONCE keys that differ in their last number; None for long keys."""
+    if len(before) >= LONGEST or not all(0 <= one < _WORD for one in (*before, (block + 1) * AT_ONCE - 1)):
+        return None
+    last = arange(block * AT_ONCE, (block + 1) * AT_ONCE).astype(np.uint32)
+    key = [*(full(AT_ONCE, one, np.uint32) for one in before), last]
+    key += [full(AT_ONCE, 0, np.uint32)] * (LONGEST - len(key))
+    mixing = _Hash(_FIRST, _TIMES)
+    pool = [mixing(one) for one in key]
+    for at in range(LONGEST):
+        for to in range(LONGEST):
+            if at != to:
+                pool[to] = _shifted(_LEFT * pool[to] - _RIGHT * mixing(pool[at]))
+    giving = _Hash(_LAST, _AGAIN)
+    halves = [giving(pool[k % LONGEST]).astype(np.uint64) for k in range(2 * LONGEST)]
+    return stack([low | (high << np.uint64(32)) for low, high in zip(halves[::2], halves[1::2], strict=True)], axis=1)
+
+
+class _Hash:
+    """A hash of words whose constant changes with each use."""
+
+    def __init__(self, first: int, times: int) -> None:
+        self.constant, self.times = first, times
+
+    def __call__(self, words: Any) -> Any:
+        words = words ^ np.uint32(self.constant)
+        self.constant = self.constant * self.times % _WORD
+        return _shifted(words * np.uint32(self.constant))
+
+
+def _shifted(words: Any) -> Any:
+    return words ^ (words >> np.uint32(_HALF))

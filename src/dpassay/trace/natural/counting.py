@@ -173,8 +173,15 @@ class Counting:
         self.outputs = first, second
 
     def _first(self) -> int:
-        """How many runs to choose an event on at first: fewer if a run takes long."""
+        """How many runs to choose an event on at first: fewer if a run takes long.
+
+        If that is not known from other runs, it takes a few to find out.
+        """
         left = self.budget.left
+        pace = self.natural.pace
+        if pace and not self.apart and 2 * PILOT * pace < _PILOTS * left:
+            self.made = FEW  # so that an event is chosen on the same runs, whether some were made before or not
+            return PILOT
         if self.more(FEW) is None or self.apart:
             return FEW
         few = left - self.budget.left

@@ -7,10 +7,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from types import TracebackType
+from typing import Any
 
 from dpassay.errors import MechanismError, in_one_line
 from dpassay.trace.watch.record import CodeLine, is_theirs
+
+_SIGNALS: Any = import_module("_signal")  # the enumerations of `signal` take longer than many runs do
 
 
 class RunError(MechanismError):
@@ -81,7 +85,7 @@ def time_limited(seconds: float | None) -> Iterator[None]:
         if running:
             raise TooLong
 
-    handler, start = signal.signal(alarm, interrupt), time.monotonic()
+    handler, start = _SIGNALS.signal(alarm, interrupt), time.monotonic()
     left, every = signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # again, if the code swallows the first
     try:
         yield
@@ -92,4 +96,4 @@ def time_limited(seconds: float | None) -> Iterator[None]:
         running = False
         passed = time.monotonic() - start
         signal.setitimer(signal.ITIMER_REAL, max(left - passed, 1e-3) if left else 0.0, every)
-        signal.signal(alarm, handler)
+        _SIGNALS.signal(alarm, handler)

@@ -18,14 +18,14 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from functools import cached_property
+from functools import partial
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from dpassay.errors import MechanismError
-from dpassay.trace.natural.bits import generators_of, known_bits, shared_states_kept
+from dpassay.trace.natural.bits import StatedSeed, generators_of, known_bits, shared_states_kept, stream_of
 from dpassay.trace.natural.budget import charge
 from dpassay.trace.natural.seeds import fixed_seeds
 from dpassay.trace.natural.whole import WholeReading, read
@@ -37,6 +37,7 @@ AT_ONCE, PATIENCE = 16, 1.0  # processes; seconds beyond the limit for runs that
 # What torch raises in a copy of a process that has used a GPU, or autograd where there is one.
 _NO_COPIES = ("fork-based multiprocessing", "in forked subprocess")
 _IMMUTABLE = {str, bytes, int, float, bool, type(None)}
+MEASURED = 20  # runs of a process that show how long one takes
 FREE = 128  # copies that do not count: a verdict may need this many, however large this process is
 
 
@@ -76,33 +77,11 @@ def finished(output: Any) -> Any:
 
 def run_naturally(call: Call, x: Any, key: Key, rng: np.random.Generator | None = None) -> WholeReading:
     """One run with its own generator, by default the one that the key determines."""
-    rng = np.random.Generator(np.random.PCG64(list(key))) if rng is None else rng
+    rng = np.random.Generator(stream_of(key)) if rng is None else rng
     try:
         return read(finished(call(own(x), rng)))
     except (Exception, SystemExit) as error:
         return raised(error)
-
-
-class _Seed(np.random.bit_generator.ISpawnableSeedSequence):
-    """The seed of a generator that begins with these bits; otherwise like numpy's own seed from the same bits."""
-
-    def __init__(self, words: Any) -> None:
-        self.words = words
-
-    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
-        return self.words if n_words == 4 and dtype is np.uint64 else self._own.generate_state(n_words, dtype)
-
-    def spawn(self, n_children: int) -> Any:
-        return self._own.spawn(n_children)
-
-    @cached_property
-    def _own(self) -> Any:
-        return np.random.SeedSequence(self.words.tolist())
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._own, name)
 
 
 def generators(key: Key, many: int) -> Iterator[np.random.Generator]:
@@ -114,7 +93,8 @@ def generators(key: Key, many: int) -> Iterator[np.random.Generator]:
     """
     bits = np.random.PCG64([*key, 1])  # not those from which everything else starts
     for words in bits.random_raw(4 * many).reshape(-1, 4):
-        yield np.random.Generator(np.random.PCG64(_Seed(words)))
+        own = partial(np.random.SeedSequence, words.tolist())
+        yield np.random.Generator(np.random.PCG64(StatedSeed(words, own)))
 
 
 class Natural:
@@ -131,6 +111,7 @@ class Natural:
         seeds = fixed_seeds(call if subject is None else subject)
         self.fixed, self.seeded = ([one for one in seeds if bool(one.line) is known] for known in (True, False))
         self.runs = self.copies = 0
+        self.pace: float | None = None  # seconds of work for a run, with its share of the process; None if not known
         self.keeps = False  # whether it repeats an earlier answer
         self.kept: bool | None = None  # whether it gave some in an earlier trace; None if that was not looked at
 
@@ -251,6 +232,7 @@ class Natural:
                 charge(elsewhere=worked)
                 _check_copied(results)
                 found.append([WholeReading(*parts) for parts in results])
+                self.pace = worked / len(results) if len(results) >= MEASURED else self.pace
         finally:
             for child, pipe in children:
                 os.close(pipe)

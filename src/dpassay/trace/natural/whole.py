@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy import asarray
 
 from dpassay.trace.natural import holding
 from dpassay.values import dataclass
@@ -85,10 +86,30 @@ def read(output: Any, plain: Any = None) -> WholeReading:
     >>> print(*read([1, "a", np.ma.masked_array([2.0], mask=[True])]).paths[:6])
     output output[0] output[1] output[2] output[2].data[0] output[2].mask[0]
     """
-    if plain is None and (found := _read_quickly(output)) is not None:
+    if (found := _read_quickly(output if plain is None else _each(plain, output))) is not None:
         return found
+    return read_part_by_part(output, plain)
+
+
+def read_part_by_part(output: Any, plain: Any = None) -> WholeReading:
+    """The same for any output.
+
+    >>> read_part_by_part([1.0, "a"]) == read([1.0, "a"])
+    True
+    """
     parts = list(_limited(_OutputWalk(plain).parts(output, "output", 0)))
     return WholeReading(tuple(one[0] for one in parts), tuple(one[1] for one in parts), tuple(one[2] for one in parts))
+
+
+def _each(plain: Any, output: Any) -> Any:
+    """The plain form of an output, and of the parts of a short list, tuple or dict."""
+    output = plain(output)
+    kind = type(output)
+    if (kind is list or kind is tuple) and len(output) <= MOST_SIMPLE:
+        return kind(map(plain, output))
+    if kind is dict and len(output) <= MOST_SIMPLE:
+        return {key: plain(one) for key, one in output.items()}
+    return output
 
 
 Part = tuple[str, str, Any]
@@ -237,7 +258,7 @@ class _OutputWalk:
             yield from self.parts(dict(array.dtype.metadata), f"{path}.dtype.metadata", depth)
         masked = sys.modules.get("numpy.ma")  # np.ma would import it, again in every copy of this process
         if masked is not None and isinstance(array, masked.MaskedArray):
-            yield from self.numbers(np.asarray(array.data), f"{path}.data", depth)
+            yield from self.numbers(asarray(array.data), f"{path}.data", depth)
             yield from self.numbers(masked.getmaskarray(array), f"{path}.mask", depth)
             yield from self.parts(array.fill_value, f"{path}.fill_value", depth)
             return
@@ -257,7 +278,7 @@ class _OutputWalk:
 
     def numbers(self, array: Any, path: str, depth: int) -> Iterator[Part]:
         """The numbers or objects of a plain array, one by one; those of a very large one as their bytes."""
-        array = np.asarray(array)
+        array = asarray(array)
         if array.dtype.kind in "OV" or array.dtype.names:
             for at, one in enumerate(array.reshape(-1).tolist()):
                 yield from self.parts(one, f"{path}[{at}]", depth)
@@ -307,9 +328,9 @@ class _OutputWalk:
             if getattr(frame, name, None) is not None:
                 names = list(getattr(getattr(frame, name), "names", None) or [])
                 yield from self.parts(names, f"{path}.{name}.names", depth)
-                yield from self.numbers(np.asarray(getattr(frame, name), dtype=object), f"{path}.{name}", depth)
+                yield from self.numbers(asarray(getattr(frame, name), dtype=object), f"{path}.{name}", depth)
                 yield from self.held(holding.of_frame(getattr(frame, name)), f"{path}.{name}", depth)
-        values = np.asarray(frame.to_numpy(dtype=object))
+        values = asarray(frame.to_numpy(dtype=object))
         yield from self.numbers(values, f"{path}.values", depth)
         for at, block in enumerate(getattr(getattr(frame, "_mgr", None), "arrays", ())):
             if isinstance(block, np.ndarray):

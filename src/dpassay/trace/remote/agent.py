@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.trace.natural.bits import import_ahead, known_bits
+from dpassay.trace.natural.bits import import_ahead, known_bits, stream_of
 from dpassay.trace.natural.failing import place_of
 from dpassay.trace.natural.runs import Natural, finished, kept_error
 from dpassay.trace.natural.whole import read
@@ -61,7 +61,7 @@ def run_once(subject: Any, natural: Natural, number: int, seed: int, x: Any, ask
     """One run, watched, as Tracer.run makes it."""
     run = RecordedRun(number, asked["replaced"], forced=asked["forced"])
     key = asked["key"]
-    rng = watched_generator(np.random.Generator(np.random.PCG64(list(key or (seed, number)))))
+    rng = watched_generator(np.random.Generator(stream_of(key or (seed, number))))
     bits = nullcontext() if key is None else known_bits(key, natural.held)
     with bits, watch(run, [subject]), np.errstate(all="ignore"):
         try:

@@ -54,7 +54,7 @@ class RemoteTracer(Tracer):
     """
 
     def __init__(self, interpreter: str, path: str, seed: int = 0, time_limit: float = 60.0) -> None:
-        self.until, self.raised, self._keeping = math.inf, False, False
+        self.until, self.raised, self._keeping, self._said = math.inf, False, False, {}
         self.subject, self.seed, self.runs, self.drawn, self.first_draws, self._gone = path, seed, 0, {}, (), ""
         self._folder = _lent()
         start = _START.format(folder=self._folder.name, path=path)
@@ -101,6 +101,8 @@ class RemoteTracer(Tracer):
     @contextmanager
     def watching(self) -> Iterator[None]:
         yield
+
+    prepared = watching
 
     @cached_property
     def natural(self) -> Any:
@@ -161,7 +163,7 @@ class _NaturalElsewhere:
 
     def __init__(self, tracer: RemoteTracer) -> None:
         self.tracer, self.runs, self.until, self.calls = tracer, 0, math.inf, 1
-        self.keeps, self.kept = False, None
+        self.keeps, self.kept, self.pace = False, None, None
         seeds = [_Fixed(*one) for one in tracer.answer("fixed")]  # which are started anew there
         self.fixed, self.seeded = ([one for one in seeds if bool(one.line) is known] for known in (True, False))
 

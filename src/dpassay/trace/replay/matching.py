@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
+from numpy import full
 
 from dpassay.trace.laws.formulas import bases
 from dpassay.trace.laws.losses import SYMMETRIC, Coordinate, PairLoss, composed_loss
@@ -134,7 +135,7 @@ def _by_size(x: Slots, y: Slots, places: Sequence[CodeLine | None]) -> Array | N
     for found, side in zip(groups, (x, y), strict=True):
         for k, key in enumerate(zip(side.kinds.tolist(), side.scales.tolist(), places, strict=True)):
             found.setdefault(key, []).append(k)
-    partners = np.full(len(places), -1)
+    partners = full(len(places), -1)
     for key, mine in groups[0].items():
         its = groups[1].get(key, [])
         if len(its) != len(mine):

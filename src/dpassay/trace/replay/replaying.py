@@ -6,10 +6,11 @@ output in another way.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
-from numpy import asarray
+from numpy import array, asarray, full, zeros
 
 from dpassay.errors import MechanismError
 from dpassay.trace.laws.formulas import covariance_of, sources_of
@@ -65,6 +66,9 @@ class NoiseSite:
     def tolerance(self) -> float:
         """The possible rounding error of a gap."""
         parts = (self.x.offset, self.y.offset, self.x.value)
+        if all(part.shape == () for part in parts):
+            sizes = (abs(float(part)) for part in parts)
+            return self.x.rounding * max((one for one in sizes if math.isfinite(one)), default=0.0)
         most = max(np.abs(part[np.isfinite(part)]).max(initial=0.0) for part in parts)
         return float(self.x.rounding * most)
 
@@ -182,9 +186,9 @@ def stretched(draw: DrawRecord, k: int, factor: int, feeding: dict[int, tuple[fl
     least = 2.0**-53 if draw.values.dtype.itemsize >= 8 else 2.0**-24
     t = (draw.values.reshape(-1) - law.location) / law.scale
     if factor < 0:
-        t = np.full(t.shape, low + least)
+        t = full(t.shape, low + least)
     elif factor > 1:
-        t = np.full(t.shape, high - least)
+        t = full(t.shape, high - least)
     elif high - low == 1:
         return None
     return asarray((law.location + law.scale * t).reshape(draw.shape))
@@ -234,10 +238,10 @@ def _released(run: RecordedRun, starts: dict[int, int]) -> frozenset[int]:
     """
     output = leaves(run.output)
     at = {value: i for i, value in reversed(list(enumerate(output))) if isinstance(value, float)}
-    numbers = np.array([value if isinstance(value, float) else np.inf for value in output])
+    numbers = array([value if isinstance(value, float) else np.inf for value in output])
     found = set()
     for number, node in enumerate(run.nodes):
-        values = node.exact.reshape(-1) if node.exact is not None else np.zeros(0)
+        values = node.exact.reshape(-1) if node.exact is not None else zeros(0)
         some = np.nonzero(~np.isnan(values))[0]
         start = at.get(float(values[some[0]]), -1) - int(some[0]) if some.size else starts.get(number, -1)
         if start >= 0 and np.array_equal(numbers[start : start + values.size], values, equal_nan=True):

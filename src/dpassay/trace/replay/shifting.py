@@ -9,10 +9,11 @@ import numpy as np
 
 from dpassay.trace.replay.replaying import NoiseSite, values_of
 from dpassay.trace.replay.solving import Wanted
-from dpassay.trace.watch.record import Array, DrawRecord, Node, RecordedRun
+from dpassay.trace.watch.record import Array, DrawRecord, Node, RecordedRun, equal_arrays
 from dpassay.trace.watch.tracer import Tracer
 
 _TRIES = 3
+_PLAIN = {int, float, bool, str}
 
 
 def shifted(
@@ -89,8 +90,8 @@ def same_noise(one: Node, other: Node) -> bool:
     if len(one.draws) != len(other.draws) or len(one.terms) != len(other.terms):
         return False
     return (
-        np.array_equal(one.offset, other.offset)
-        and all(np.array_equal(mine[1], its[1]) for mine, its in zip(one.terms, other.terms, strict=True))
+        equal_arrays(one.offset, other.offset)
+        and all(equal_arrays(mine[1], its[1]) for mine, its in zip(one.terms, other.terms, strict=True))
         and all(map(_alike, one.draws, other.draws))
     )
 
@@ -100,7 +101,7 @@ def _alike(one: DrawRecord, other: DrawRecord) -> bool:
     if not plain or one.shape != other.shape or one.parameters.keys() != other.parameters.keys():
         return False
     pairs = ((value, other.parameters[name]) for name, value in one.parameters.items())
-    return all(type(a) is type(b) and np.array_equal(a, b) for a, b in pairs)
+    return all(type(a) is type(b) and (a == b if type(a) in _PLAIN else np.array_equal(a, b)) for a, b in pairs)
 
 
 def close(one: Node, other: Node) -> bool:
@@ -111,5 +112,7 @@ def close(one: Node, other: Node) -> bool:
 
 def _close(found: Array, target: Array, tolerance: float) -> bool:
     """Whether the sums are equal up to rounding, so that making them equal changes only the rounding."""
+    if found.shape == () == target.shape:
+        return abs(float(target) - float(found)) <= 10 * tolerance
     with np.errstate(invalid="ignore"):
         return bool((np.abs(target - found) <= 10 * tolerance).all())

@@ -31,7 +31,8 @@ from dpassay.trace.watch.record import Array, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
 
-LEAST, ENOUGH, AT_ONCE = 20, 150, 50  # trials: to check that watching changes nothing; for a bound; in a process
+LEAST, ENOUGH, AT_ONCE = 20, 150, 50  # trials: to check that watching changes nothing; for a bound; made at once
+GROWTH, MOST_VALUES = 3, 200_000  # of the trials so far, that are made at once later; values of their natural outputs
 MOST_UNKNOWN = 0.1  # of all trials, on paths that are not known
 OUT_OF_REACH = 10**9  # trials
 MOST_LEFT_OUT = 0.5  # the probability that a bound may leave out: with more it is meaningless
@@ -152,10 +153,12 @@ def _until_different(
     tracer: Tracer, pair: tuple[Any, Any], judge: Judge, alpha: float, least: int, most: int, budget: TimeBudget
 ) -> ReplayTrials:
     done = left = 0
+    size, begun = AT_ONCE, (budget.spent, time.monotonic())
     tracer.natural.until = budget.ends
     while done < most and (budget.left > 0 or (done < least and time.monotonic() < budget.ends)):
-        keys = [(tracer.seed, 0, done + k) for k in range(min(AT_ONCE, most - done))]
+        keys = [(tracer.seed, 0, done + k) for k in range(min(size, most - done))]
         natural = [tracer.natural.readings(x, keys) for x in pair]
+        values = max((len(one.paths) for readings in natural for one in readings[:1]), default=1)
         with tracer.watching():
             for k, key in enumerate(keys):
                 known = True
@@ -175,7 +178,16 @@ def _until_different(
                     return ReplayTrials(done - left, alpha, "too many paths lead through the code", True, left)
                 if done >= least and budget.left <= 0:
                     break
+        size = max(AT_ONCE, min(GROWTH * done, _affordable(done, budget, begun), MOST_VALUES // values))
     return ReplayTrials(done - left, alpha, left_out=left)
+
+
+def _affordable(done: int, budget: TimeBudget, begun: tuple[float, float]) -> int:
+    """How many more trials there is time for, in work and on the clock, if they take as long as those that are done."""
+    now = time.monotonic()
+    work = max(budget.left, 0.0) / max(budget.spent - begun[0], 1e-6)
+    clock = max(budget.ends - now, 0.0) / max(now - begun[1], 1e-6)
+    return int(min(done * min(work, clock), 1e6))
 
 
 def _trial(

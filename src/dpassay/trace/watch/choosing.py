@@ -15,6 +15,7 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
+from numpy import array, asarray, full, zeros
 
 from dpassay.trace.watch.follow import moved, of_draw
 from dpassay.trace.watch.numbers import node_of, plain, with_node
@@ -61,13 +62,17 @@ def state_of(generator: Any) -> Any:
         run.twisters.add(python)
         _mixed[0] = _mixed[0] or len(run.twisters) > 1
     if python:
-        return hash(np.array(generator.getstate()[1], dtype=np.uint32).tobytes()) if _mixed[0] else None
+        return hash(array(generator.getstate()[1], dtype=np.uint32).tobytes()) if _mixed[0] else None
     if isinstance(bits, np.random.MT19937):
         return hash(ctypes.string_at(bits.ctypes.state_address, 2500))  # 624 numbers and a place among them
     try:
-        return None if bits is None else str(bits.state)
+        state = None if bits is None else bits.state
     except (AttributeError, NotImplementedError):
         return None
+    if state is not None and type(bits) is np.random.PCG64:  # the usual kind, in less time
+        now = state["state"]
+        return now["state"], now["inc"], state["has_uint32"], state["uinteger"]
+    return None if state is None else str(state)
 
 
 def note_set_state() -> None:
@@ -137,13 +142,13 @@ def choosing(choice: Callable[..., Any]) -> Callable[..., Any]:
         if run is None or drawing or importing():
             return choice(self, a, size, replace, p, *rest, **options)
         axis = options.get("axis", rest[0] if rest else 0)
-        things = np.arange(a) if np.ndim(a) == 0 else np.asarray(a)
+        things = np.arange(a) if np.ndim(a) == 0 else asarray(a)
         many = things.shape[axis] if things.ndim else 0
         shuffled = {"shuffle": options["shuffle"]} if "shuffle" in options else {}
         natural, at = with_index(
             self,
             lambda: choice(self, a, size, replace, p, *rest, **options),
-            lambda: np.asarray(choice(self, many, size, replace, p, **shuffled)),
+            lambda: asarray(choice(self, many, size, replace, p, **shuffled)),
         )
         if at is None:
             unread(run, "numpy", "choice")
@@ -164,8 +169,8 @@ def choosing(choice: Callable[..., Any]) -> Callable[..., Any]:
 def _typed(values: Any, natural: Any) -> Any:
     """Values with the type of what was drawn."""
     if isinstance(natural, np.ndarray):
-        return np.asarray(values)
-    return type(natural)(np.asarray(values)[()])
+        return asarray(values)
+    return type(natural)(asarray(values)[()])
 
 
 def _without_replacement(run: RecordedRun, at: Array, p: Any, many: int) -> Array:
@@ -173,12 +178,12 @@ def _without_replacement(run: RecordedRun, at: Array, p: Any, many: int) -> Arra
     if p is not None or math.perm(many, len(at)) > MOST_ORDERS:
         run.orders.append((len(run.draws), len(at) == many, caller()))
         return noted(run, "numpy", at, p, many, replace=False).values
-    return np.array(ordered(run, "numpy", at.tolist(), range(many)), dtype=at.dtype)
+    return array(ordered(run, "numpy", at.tolist(), range(many)), dtype=at.dtype)
 
 
 def noted(run: RecordedRun, source: str, at: Array, p: Any, many: int, replace: bool) -> DrawRecord:
     """Record the index of what was drawn."""
-    weights = np.full(many, 1 / many) if p is None else np.asarray(p, dtype=float)
+    weights = full(many, 1 / many) if p is None else asarray(p, dtype=float)
     return run.drawn(source, CHOICE if replace else "choice without replacement", {"p": weights}, at)
 
 
@@ -191,8 +196,8 @@ def _affine(draw: DrawRecord, things: Array) -> Node | None:
     if not np.array_equal(things, things[0] + step * np.arange(len(things))):
         return None
     node = moved(of_draw(draw), np.array)
-    node.terms = ((node.index, np.full(draw.shape, step)),)
-    node.offset = np.full(draw.shape, things[0])
+    node.terms = ((node.index, full(draw.shape, step)),)
+    node.offset = full(draw.shape, things[0])
     return node
 
 
@@ -203,7 +208,7 @@ def ordered(run: RecordedRun, source: str, at: Sequence[int], things: Sequence[A
     """
     run.orders.append((len(run.draws), len(at) == len(things), caller()))
     if math.perm(len(things), len(at)) > MOST_ORDERS:
-        run.drawn(source, "order", {}, np.zeros(0))
+        run.drawn(source, "order", {}, zeros(0))
         return list(at)
     simple = all(type(one) in _SIMPLE for one in things)
 
@@ -218,8 +223,8 @@ def ordered(run: RecordedRun, source: str, at: Sequence[int], things: Sequence[A
         first.setdefault(key, order)
     keys = list(first)
     own = keys.index(look(at))
-    p = np.array([weights[key] for key in keys])
-    draw = run.drawn(source, CHOICE, {"p": p / p.sum()}, np.asarray(own))
+    p = array([weights[key] for key in keys])
+    draw = run.drawn(source, CHOICE, {"p": p / p.sum()}, asarray(own))
     now = int(draw.values)
     return list(at) if now == own else list(first[keys[now]])
 
@@ -237,7 +242,7 @@ def choosing_in_python(choose: Callable[..., Any], name: str) -> Callable[..., A
         natural, at = with_index(
             self,
             lambda: choose(self, population, *given, **more),
-            lambda: np.asarray(choose(self, range(len(population)), *given, **more)),
+            lambda: asarray(choose(self, range(len(population)), *given, **more)),
         )
         if at is None:
             unread(run, "random", name)
@@ -245,14 +250,14 @@ def choosing_in_python(choose: Callable[..., Any], name: str) -> Callable[..., A
         weights = given[0] if given else more.get("weights")
         if (together := more.get("cum_weights")) is not None:
             weights = np.diff([0.0, *together])
-        weights = None if weights is None else np.asarray(list(weights), dtype=float)
+        weights = None if weights is None else asarray(list(weights), dtype=float)
         p = None if weights is None else weights / weights.sum()
         draw = noted(run, "random", at, p, len(population), True)
         if name == "choices":
             return [population[i] for i in draw.values.tolist()]
         thing = population[int(draw.values)]
         countable = isinstance(thing, int | float | np.number) and node_of(thing) is None
-        node = _affine(draw, np.asarray(plain(list(population)))) if countable else None
+        node = _affine(draw, asarray(plain(list(population)))) if countable else None
         return thing if node is None else with_node(thing, node, scalar=True)
 
     return chosen
@@ -312,7 +317,7 @@ def shuffling(shuffle: Callable[..., Any]) -> Callable[..., Any]:
         simple = type(raw) is list or (type(raw) is np.ndarray and raw.ndim == 1 and raw.dtype.kind in "biufUS")
         if not few or not simple or axis:
             run.orders.append((len(run.draws), True, caller()))
-            run.drawn("numpy", "shuffle", {}, np.zeros(0))
+            run.drawn("numpy", "shuffle", {}, zeros(0))
             shuffle_as_it_is(shuffle, self, raw, *arguments, **options)
         else:
             at: Any = list(range(len(raw))) if type(raw) is list else np.arange(len(raw))
@@ -349,11 +354,11 @@ def permuting(permutation: Callable[..., Any]) -> Callable[..., Any]:
         x = plain(x)
         given, more = [plain(one) for one in arguments], {key: plain(one) for key, one in options.items()}
         whole = isinstance(x, int | np.integer)
-        things = np.arange(x) if whole else np.asarray(x)
+        things = np.arange(x) if whole else asarray(x)
         few = things.ndim == 1 and math.factorial(min(len(things), 9)) <= MOST_ORDERS
         if not few or given or more:
             run.orders.append((len(run.draws), True, caller()))
-            run.drawn("numpy", permutation.__name__, {}, np.zeros(0))
+            run.drawn("numpy", permutation.__name__, {}, zeros(0))
             return shuffle_as_it_is(permutation, self, x, *given, **more)
         natural, at = with_index(self, lambda: permutation(self, x), lambda: permutation(self, np.arange(len(things))))
         if at is None:

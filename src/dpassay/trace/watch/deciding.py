@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from numpy import asarray
+from numpy import array, asarray
 
 from dpassay.trace.laws.formulas import GRID, at_uniform, source_law, sources_of
 from dpassay.trace.watch.follow import difference
@@ -64,7 +64,7 @@ def _noted(name: str, sides: Node | None, answers: Any) -> None:
     """Record a comparison with its answers."""
     run = current()
     if run is not None and len(run.comparisons) < MOST_CUTS and np.size(answers) <= MOST_CUTS:
-        run.comparisons.append(NoisyComparison(caller(), name, sides, np.array(answers)))
+        run.comparisons.append(NoisyComparison(caller(), name, sides, array(answers)))
 
 
 def found_largest(node: Node | None, index: int, largest: bool) -> None:

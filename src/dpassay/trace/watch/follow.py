@@ -6,13 +6,14 @@ the function and its parts are recorded.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy import asarray
+from numpy import array, asarray, full, zeros
 
-from dpassay.trace.watch.record import Array, DrawRecord, Node, NumberFormula, caller, current, distinct
+from dpassay.trace.watch.record import Array, DrawRecord, Node, NumberFormula, caller, constant, current, distinct
 
 SUMS = (np.add, np.subtract)
 _PRODUCTS = (np.multiply, np.true_divide)
@@ -22,8 +23,9 @@ MOST_TERMS, MOST_NUMBERS, MOST_PRODUCTS = 100, 1 << 20, 1 << 14
 
 def of_draw(draw: DrawRecord) -> Node:
     """A draw itself: no offset, and a factor of 1."""
-    index = draw.start + np.arange(draw.values.size).reshape(draw.shape)
-    return Node((draw,), ((index, np.ones(draw.shape)),), np.zeros(draw.shape), draw.place)
+    shape = draw.values.shape
+    index = draw.start + np.arange(draw.values.size).reshape(shape) if shape else asarray(draw.start)
+    return Node((draw,), ((index, constant(1.0, shape)),), constant(0.0, shape), draw.place)
 
 
 def moved(node: Node, move: Callable[[Array], Any]) -> Node:
@@ -52,8 +54,8 @@ def difference(nodes: Sequence[Node | None], values: Sequence[Any]) -> Node | No
 
 
 def _numbers(value: Any) -> Array | None:
-    array = asarray(value)
-    return array if array.dtype.kind in "biuf" else None
+    found = asarray(value)
+    return found if found.dtype.kind in "biuf" else None
 
 
 def _sum(function: Any, nodes: Sequence[Node | None], values: Sequence[Any]) -> Node | None:
@@ -62,12 +64,16 @@ def _sum(function: Any, nodes: Sequence[Node | None], values: Sequence[Any]) -> 
         return None
     offset = asarray(function(*(asarray(part, dtype=float) for part in parts)))
     terms: list[tuple[Array, Array]] = []
+    real = [node for node in nodes if node is not None]
+    if offset.shape == () and len(real) == 1 and real[0].single:  # as below, in less time
+        ((index, factor),) = real[0].terms
+        sign = -1 if real[0] is nodes[1] and function is np.subtract else 1
+        return _made(real, ((index, asarray(sign * factor)),), offset, True)
     for sign, node in ((1, nodes[0]), (1 if function is np.add else -1, nodes[1])):
         for index, factor in node.terms if node is not None else ():
             _add_term(terms, _spread(index, offset.shape), _spread(sign * factor, offset.shape))
     if len(terms) > MOST_TERMS:
         return None
-    real = [node for node in nodes if node is not None]
     added = any(node.added for node in real) or len(real) == 1
     return _made(real, tuple(terms), offset, added)
 
@@ -170,7 +176,7 @@ def joined(parts: Sequence[tuple[Node | None, Array]], join: Callable[[list[Arra
         here = [
             node.terms[at]
             if node is not None and at < len(node.terms)
-            else (np.full(values.shape, -1), np.zeros(values.shape))
+            else (full(values.shape, -1), zeros(values.shape))
             for node, values in parts
         ]
         terms.append((asarray(join([index for index, _ in here])), asarray(join([by for _, by in here]))))
@@ -186,7 +192,7 @@ def assigned(node: Node | None, values: Array, key: Any, other: Node | None, giv
     part = (other, asarray(given if other is None else other.offset))
 
     def join(arrays: list[Array]) -> Array:
-        whole = np.array(np.broadcast_to(arrays[0], values.shape))
+        whole = array(np.broadcast_to(arrays[0], values.shape))
         whole[key] = arrays[1]
         return whole
 
@@ -258,6 +264,10 @@ def dotted(nodes: Sequence[Node | None], values: Sequence[Any]) -> Node | None:
 
 def consistent(node: Node, values: Any) -> bool:
     """Whether a node is still valid: numbers that were changed unnoticed are no longer followed."""
+    if type(values) is float and node.single and len(node.draws) == 1 and node.draws[0].values.size == 1:
+        offset, noise = float(node.offset), float(node.factor) * float(node.draws[0].values.item())
+        most = 1e3 * node.rounding * (abs(offset) + 1e-300 + abs(noise))
+        return not (abs(offset + noise - values) > most and math.isfinite(values))
     result = asarray(values, dtype=float)
     if node.offset.shape != result.shape:
         return False

@@ -15,7 +15,7 @@ from functools import cache, wraps
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy import asarray
+from numpy import array, asarray
 
 from dpassay.trace.watch.deciding import COMPARED, compared_with, decided, placed_among, ranked
 from dpassay.trace.watch.follow import (
@@ -48,6 +48,8 @@ _ADD_EXACTLY = math.fsum
 # During a run some are replaced.
 _FULL, _SUM, _MEAN, _CUMSUM, _CLIP, _ADD_ALL = np.full, np.sum, np.mean, np.cumsum, np.clip, sum
 
+_NUMBERS = (int, float, np.number, np.bool_, np.ndarray)
+
 _T = TypeVar("_T")
 KINDS: dict[type, type] = {}  # of a plain number's type, the watched one; the modules of these types fill both
 NATURAL: dict[type, type] = {}
@@ -72,9 +74,11 @@ def watched(draw: DrawRecord, scalar: bool) -> Any:
 def with_node(values: Any, node: Node | None, scalar: bool, sure: bool = False) -> Any:
     """Numbers with the node that describes them, if it is sure or still valid. One without a node stays plain."""
     run = current()
-    if run is None or not isinstance(values, int | float | np.number | np.bool_ | np.ndarray):
+    if run is None or not isinstance(values, _NUMBERS):
         return values
-    if np.iscomplexobj(values) or (isinstance(values, np.ndarray) and values.dtype.kind not in "biuf"):
+    if type(values) is not float and (
+        np.iscomplexobj(values) or (isinstance(values, np.ndarray) and values.dtype.kind not in "biuf")
+    ):
         return values
     if node is not None and (sure or consistent(node, values)):
         values = run.note(node, values)
@@ -386,7 +390,7 @@ def _quantile(own: Callable[..., Any], one_by_one: bool) -> Callable[..., Any]:
 
         def whole(values: Any) -> Array:
             if one_by_one:
-                return np.array([own(self, one) for one in np.ravel(values).tolist()]).reshape(np.shape(values))
+                return array([own(self, one) for one in np.ravel(values).tolist()]).reshape(np.shape(values))
             return asarray(own(self, asarray(values), *given, **more))
 
         return with_node(result, attempted(lambda: combined(whole, [node], [at])), scalar=np.ndim(result) == 0)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy import asarray
+from numpy import array, asarray
 
 from dpassay.trace.laws.formulas import sources_of
 from dpassay.trace.laws.number_laws import node_law
@@ -24,7 +24,7 @@ _ROOT = math.sqrt(2)
 
 
 def _erf(t: Array) -> Array:
-    return np.array([math.erf(one) for one in t.ravel().tolist()]).reshape(t.shape)
+    return array([math.erf(one) for one in t.ravel().tolist()]).reshape(t.shape)
 
 
 # For each standard noise: its density, and its distribution function.
@@ -57,12 +57,12 @@ def winning(kind: str, centres: Array, scales: Array) -> Array | None:
         weights = np.exp((centres - centres.max()) / scales)
         return asarray(weights / weights.sum())
     if kind == "exponential" and (scales < 0).all() and len(set(centres.tolist())) == 1:
-        return np.asarray((1 / scales) / (1 / scales).sum())  # the first of several: as likely as its rate is high
+        return asarray((1 / scales) / (1 / scales).sum())  # the first of several: as likely as its rate is high
     if kind not in _STANDARD or (scales == 0).any() or (kind == "exponential" and (scales < 0).any()):
         return None
     density, below = _STANDARD[kind]
     scales = np.abs(scales)
-    away = np.array([0.0, *_FAR, *(-one for one in _FAR)])
+    away = array([0.0, *_FAR, *(-one for one in _FAR)])
     ends = distinct(centres[:, None] + scales[:, None] * away)
     half = np.diff(ends)[:, None] / 2
     t = ((ends[1:] + ends[:-1])[:, None] / 2 + half * _POINTS).reshape(-1)
@@ -73,7 +73,7 @@ def winning(kind: str, centres: Array, scales: Array) -> Array | None:
     for k in range(len(centres)):
         others = np.prod(np.delete(under, k, axis=0), axis=0)
         found.append(float((by * density(standard[k]) / scales[k] * others).sum()))
-    p = np.array(found)
+    p = array(found)
     return p / p.sum() if abs(p.sum() - 1) < 1e-9 else None
 
 

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-from numpy import asarray
+from numpy import array, asarray, full
 from numpy.typing import NDArray
 
 from dpassay.values import dataclass
@@ -73,13 +73,23 @@ def is_theirs(file: str) -> bool:
 
 def caller() -> CodeLine:
     """The innermost line that belongs to neither a library of random numbers nor the tracer."""
-    ours = _folders(tuple(name for name in _LIBRARIES if name in sys.modules))
+    loaded = len(sys.modules)
     frame = sys._getframe(1)
-    while frame.f_back is not None and (
-        frame.f_code.co_filename.startswith((*ours, "<__array_function__")) or "/_" in frame.f_code.co_filename[:2]
-    ):
+    while frame.f_back is not None and _is_left_out(frame.f_code.co_filename, loaded):
         frame = frame.f_back
-    return CodeLine(frame.f_code.co_filename, frame.f_lineno)
+    return _line(frame.f_code.co_filename, frame.f_lineno)
+
+
+@lru_cache(maxsize=1024)
+def _is_left_out(file: str, loaded: int) -> bool:
+    """Whether a file belongs to a library of random numbers or to the tracer, while so many modules are loaded."""
+    ours = _folders(tuple(name for name in _LIBRARIES if name in sys.modules))
+    return file.startswith((*ours, "<__array_function__")) or "/_" in file[:2]
+
+
+@lru_cache(maxsize=1024)
+def _line(file: str, line: int) -> CodeLine:
+    return CodeLine(file, line)
 
 
 def caller_of_libraries() -> CodeLine:
@@ -150,8 +160,33 @@ class DrawRecord:
 def _short(value: Any) -> str:
     if isinstance(value, str):
         return value
-    array = asarray(value)
-    return f"{float(array):.6g}" if array.ndim == 0 and array.dtype.kind in "iuf" else f"array{array.shape}"
+    given = asarray(value)
+    return f"{float(given):.6g}" if given.ndim == 0 and given.dtype.kind in "iuf" else f"array{given.shape}"
+
+
+def constant(value: float, shape: tuple[int, ...]) -> Array:
+    """An array of one number throughout, which is not written to: single numbers share theirs.
+
+    >>> constant(1.0, ()) is constant(1.0, ()), constant(0.0, (2,)).tolist()
+    (True, [0.0, 0.0])
+    """
+    return _SINGLE[value] if shape == () else full(shape, value)
+
+
+_SINGLE = {value: asarray(value) for value in (0.0, 1.0)}
+for _array in _SINGLE.values():
+    _array.flags.writeable = False
+
+
+def equal_arrays(one: Array, other: Array) -> bool:
+    """`np.array_equal` of two arrays, quickly for single numbers.
+
+    >>> equal_arrays(asarray(1.0), asarray(1)), equal_arrays(asarray([1, 2]), asarray([1, 3]))
+    (True, False)
+    """
+    if one.shape == () == other.shape:
+        return bool(one == other)
+    return np.array_equal(one, other)
 
 
 @dataclass(eq=False, slots=True)
@@ -187,6 +222,11 @@ class Node:
         return len(self.terms) == 1
 
     @property
+    def single(self) -> bool:
+        """Whether it is one number with one drawn number in it."""
+        return len(self.terms) == 1 and self.offset.shape == () and self.terms[0][0].item() >= 0
+
+    @property
     def unchanged(self) -> bool:
         """Whether these are drawn numbers, unchanged."""
         return self.alone and bool((self.factor == 1).all() and (self.offset == 0).all() and (self.index >= 0).all())
@@ -199,12 +239,17 @@ class Node:
     @property
     def value(self) -> Array:
         """The numbers, up to rounding."""
-        return asarray(sum(self.parts(), asarray(self.offset, dtype=float)))
+        if self.single and len(self.draws) == 1 and self.draws[0].values.size == 1:
+            return asarray(float(self.offset) + float(self.factor) * float(self.draws[0].values.item()))
+        found = asarray(self.offset, dtype=float)
+        for part in self.parts():
+            found = found + part
+        return asarray(found)
 
     def parts(self) -> Iterator[Array]:
         """The numbers of each term, times its factor; 0 where a coordinate does not have it."""
         for index, factor in self.terms:
-            numbers = factor * self.of_numbers(lambda draw: draw.values, index)
+            numbers = factor * self.of_numbers(_values_of, index)
             yield numbers if index.size == 1 and index.item() >= 0 else np.where(index < 0, 0.0, numbers)
 
     def of_numbers(self, of: Callable[[DrawRecord], Any], index: Array | None = None) -> Array:
@@ -216,11 +261,15 @@ class Node:
                 return only.reshape(index.shape)
             return asarray(only[np.where(index < 0, 0, index - self.draws[0].start)])
         parts = [asarray(of(draw)).reshape(-1) for draw in self.draws]
-        starts = np.array([draw.start for draw in self.draws])
+        starts = array([draw.start for draw in self.draws])
         before = np.cumsum([0, *(part.size for part in parts)])[:-1]
         which = np.maximum(np.searchsorted(starts, index, side="right") - 1, 0)
         flat = np.concatenate(parts)
         return asarray(flat[np.where(index < 0, 0, before[which] + index - starts[which])])
+
+
+def _values_of(draw: DrawRecord) -> Array:
+    return draw.values
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -286,9 +335,7 @@ class RecordedRun:
         other = self.replaced.get(len(self.draws))
         if other is not None and other.shape == values.shape and _possible(other, parameters.get("p"), distribution):
             values = asarray(other, dtype=values.dtype)
-        draw = DrawRecord(
-            source, distribution, parameters, np.array(values), caller(), self.number, numbered(values.size)
-        )
+        draw = DrawRecord(source, distribution, parameters, array(values), caller(), self.number, numbered(values.size))
         self.draws.append(draw)
         return draw
 
@@ -321,7 +368,7 @@ class RecordedRun:
     def made(self, values: Array, formula: NumberFormula) -> DrawRecord:
         """Numbers that a formula made."""
         name = getattr(formula.function, "__name__", "formula")
-        return DrawRecord("formula", name, {}, np.array(values), caller(), self.number, numbered(values.size), formula)
+        return DrawRecord("formula", name, {}, array(values), caller(), self.number, numbered(values.size), formula)
 
     def note(self, node: Node, values: Any) -> Any:
         """Record how a draw was used, with its numbers to the last bit; return them, or their requested values."""
@@ -332,7 +379,7 @@ class RecordedRun:
                 values[...] = other  # the array itself, which the code may hold
             else:
                 values = other.astype(values.dtype) if isinstance(values, np.ndarray) else type(values)(other[()])
-        node.exact = np.array(values, dtype=float)
+        node.exact = array(values, dtype=float)
         self.nodes.append(node)
         return values
 

@@ -54,6 +54,8 @@ def binary(own: Callable[[Any, Any], Any], ufunc: Any, swapped: bool = False) ->
 
 
 def _countable(values: list[Any]) -> bool:
+    if all(type(one) is float or type(one) is int for one in values):
+        return True
     many = any(isinstance(one, np.ndarray) for one in values)
     kinds = (int, float, np.number, np.bool_, np.ndarray, *((list, tuple) if many else ()))
     return all(isinstance(one, kinds) for one in values)

@@ -18,6 +18,7 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
+from numpy import asarray, zeros
 
 import dpassay.trace.watch.arrays  # noqa: F401  (watched arrays are registered by their module)
 from dpassay.trace.laws.number_laws import DEFAULTS, PARAMETERS
@@ -110,9 +111,9 @@ def _noted(
     named = {key: one for key, one in named.items() if key not in ("size", "dtype", "out")}
     kind = type(numbers)
     countable = kind is np.ndarray or kind in (float, int, bool) or isinstance(numbers, np.number | np.bool_)
-    values = np.asarray(numbers) if countable else np.zeros(0)
+    values = asarray(numbers) if countable else zeros(0)
     if not countable or values.dtype.kind not in "biuf":
-        run.drawn(source, name, {}, np.zeros(0))
+        run.drawn(source, name, {}, zeros(0))
         return numbers
     draw = run.drawn(source, name, {**DEFAULTS.get(name, {}), **named}, values)
     if isinstance(numbers, np.ndarray):

@@ -16,7 +16,7 @@ from dpassay.audit.mechanisms.python_objects import awaited
 from dpassay.audit.mechanisms.targets import Loaded, RunnableObject, as_mechanism
 from dpassay.errors import DpassayError, MechanismError
 from dpassay.pipeline.mechanism import Failure
-from dpassay.trace.natural.bits import import_ahead, known_bits, shared_states_kept
+from dpassay.trace.natural.bits import import_ahead, known_bits, shared_states_kept, stream_of
 from dpassay.trace.natural.failing import RunError, WatchedTooLong, run_error, time_limited
 from dpassay.trace.natural.runs import Natural, finished, kept_error, own
 from dpassay.trace.natural.whole import read
@@ -48,6 +48,8 @@ class Tracer:
     def __post_init__(self) -> None:
         self.mechanism = as_mechanism(self.subject)
         self._watching = self._keeping = False
+        self._restoring = True
+        self._said: dict[int, tuple[Any, str]] = {}
 
     def run(
         self,
@@ -65,8 +67,8 @@ class Tracer:
         if time.monotonic() > self.until:
             raise WatchedTooLong
         run = RecordedRun(self.runs, replaced or {}, most=self.most_draws, forced=forced or {})
-        bits = nullcontext() if key is None else known_bits(key, self.natural.held, keep=not self._watching)
-        rng = watched_generator(np.random.Generator(np.random.PCG64(list(key or (self.seed, self.runs)))))
+        bits = nullcontext() if key is None else known_bits(key, self.natural.held, keep=self._restoring)
+        rng = watched_generator(np.random.Generator(stream_of(key or (self.seed, self.runs))))
         self.runs += 1
         open_ = running(run) if self._watching else watch(run, self.code)
         with bits:
@@ -91,8 +93,21 @@ class Tracer:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Make several runs without setting up the watching again for each."""
-        with shared_states_kept(), watching(self.code):
+        """Make several runs without setting up the watching, or restoring the shared generators, for each."""
+        with shared_states_kept(), self.prepared():
+            before, self._restoring = self._restoring, False
+            try:
+                yield
+            finally:
+                self._restoring = before
+
+    @contextmanager
+    def prepared(self) -> Iterator[None]:
+        """Set up the watching for several runs, which are otherwise as single ones. Natural runs must wait."""
+        if self._watching:
+            yield
+            return
+        with watching(self.code):
             self._watching = True
             try:
                 yield
@@ -143,7 +158,11 @@ class Tracer:
         """Record how often a run of x drew, and what was drawn first."""
         draws = len(run.draws)
         self.first_draws = self.first_draws or tuple(run.draws)
-        if (known := self.drawn.get(repr(x))) is None:
-            self.drawn[repr(x)] = (draws, set())
+        said = self._said.get(id(x))
+        if said is None or said[0] is not x:
+            self._said = {**dict(list(self._said.items())[-1:]), id(x): (x, repr(x))}  # of the latest two inputs
+            said = self._said[id(x)]
+        if (known := self.drawn.get(said[1])) is None:
+            self.drawn[said[1]] = (draws, set())
         else:
             known[1].add(draws)
