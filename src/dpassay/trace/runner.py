@@ -180,11 +180,8 @@ def _before(tracer: Tracer, inputs: Sequence[Any], budget: TimeBudget) -> _Befor
     natural = tracer.natural
     most = math.inf if tracer.time_limit is None else time.monotonic() + RUNS_BEFORE * tracer.time_limit
     natural.until = min(budget.ends, most)  # if the code hangs, the first watched run reports it
-    known = natural.remembers(inputs[:2], [(tracer.seed, 3, k) for k in range(HISTORIES)])
     if natural.kept is None:
-        natural.keeps = known is not False and natural.keeps_answers(
-            inputs[0], inputs[1], [(tracer.seed, 5, 0), (tracer.seed, 5, 1)]
-        )  # answers that are kept matter to later runs
+        natural.keeps = natural.keeps_answers(inputs[0], inputs[1], [(tracer.seed, 5, 0), (tracer.seed, 5, 1)])
         natural.kept = False
         with suppress(TypeError):  # it does not support weak references
             natural.kept = tracer.subject in _ANSWERED
@@ -193,6 +190,7 @@ def _before(tracer: Tracer, inputs: Sequence[Any], budget: TimeBudget) -> _Befor
     elif tracer.runs:
         with suppress(TypeError):
             natural.kept = tracer.subject in _ANSWERED
+    known = natural.remembers(inputs[:2], [(tracer.seed, 3, k) for k in range(HISTORIES)])
     return _Before(known is not False or natural.kept, unsure=known is None)
 
 
