@@ -37,6 +37,7 @@ from dpassay.trace.natural.outputs import CannotBeRead
 from dpassay.trace.natural.projections import Centres
 from dpassay.trace.replay.replaying import values_of
 from dpassay.trace.replay.trials import (
+    CLEAR,
     ENOUGH,
     LEAST,
     MOST_LEFT_OUT,
@@ -244,7 +245,8 @@ def _seen(
     bounded = _within(watched, guarantee, tracer, remembers)
     limits: dict[str, Any] = {"alpha": alpha, "budget": budget}
     takes = max(ENOUGH, needed(up(watched.upper), alpha)) if bounded else LEAST
-    limits |= {"least": min(MOST_TRIALS, takes), "most": max(MOST_TRIALS, takes) if bounded else LEAST}
+    wanted = MOST_TRIALS if budget.strictly else min(MOST_TRIALS, needed(up(watched.upper), alpha, CLEAR))
+    limits |= {"least": min(MOST_TRIALS, takes), "most": max(wanted, takes) if bounded else LEAST}
     if watched.chosen is not None:
         trials = agreeing_outcomes(tracer, pair, watched.chosen.outcomes, **limits)
     elif watched.paths is not None:

@@ -36,6 +36,7 @@ GROWTH, MOST_VALUES = 3, 200_000  # of the trials so far, that are made at once 
 MOST_UNKNOWN = 0.1  # of all trials, on paths that are not known
 OUT_OF_REACH = 10**9  # trials
 MOST_LEFT_OUT = 0.5  # the probability that a bound may leave out: with more it is meaningless
+CLEAR = 0.05  # less than this takes time that nobody asked for
 
 
 @dataclass(frozen=True)
@@ -66,13 +67,15 @@ class ReplayTrials:
         return min(1.0, self.p * (1 + math.exp(min(epsilon, 700.0))))
 
 
-def needed(epsilon: float, alpha: float) -> int:
-    """How many trials it takes to leave out at most MOST_LEFT_OUT, so that a bound of ε is meaningful.
+def needed(epsilon: float, alpha: float, left_out: float = MOST_LEFT_OUT) -> int:
+    """How many trials it takes for a bound of ε to leave out at most this probability.
 
     >>> needed(1.0, 0.001), ReplayTrials(needed(1.0, 0.001), 0.001).exception(1.0) <= 0.5
     (48, True)
+    >>> needed(1.0, 0.001, 0.05), ReplayTrials(511, 0.001).exception(1.0) <= 0.05
+    (511, True)
     """
-    share = MOST_LEFT_OUT / (1 + math.exp(min(epsilon, 700.0)))
+    share = left_out / (1 + math.exp(min(epsilon, 700.0)))
     return math.ceil(math.log(alpha) / math.log1p(-share)) if share > 1e-9 else OUT_OF_REACH
 
 
