@@ -47,7 +47,10 @@ Stated = Annotated[
 RunLimit = Annotated[float, typer.Option(help="Seconds that one run of the code may take.")]
 Time = Annotated[
     str | None,
-    typer.Option(help="How long to make runs until the claim is decided: 10s, 5m. Default: 3 seconds of work."),
+    typer.Option(
+        help="How long to make runs: 10s, 5m. Default: until the claim is decided or a bound leaves out at most 5%, for "
+        "3 seconds of work at most."
+    ),
 ]
 Save = Annotated[Path | None, typer.Option(help="Keep the result in this file, for 'dpassay verify'.")]
 

@@ -36,7 +36,7 @@ GROWTH, MOST_VALUES = 3, 200_000  # of the trials so far, that are made at once 
 MOST_UNKNOWN = 0.1  # of all trials, on paths that are not known
 OUT_OF_REACH = 10**9  # trials
 MOST_LEFT_OUT = 0.5  # the probability that a bound may leave out: with more it is meaningless
-CLEAR = 0.05  # less than this takes time that nobody asked for
+CLEAR = 0.05  # the same, where no time was given: for less, `--time` has to ask
 
 
 @dataclass(frozen=True)
