@@ -48,8 +48,8 @@ RunLimit = Annotated[float, typer.Option(help="Seconds that one run of the code 
 Time = Annotated[
     str | None,
     typer.Option(
-        help="How long to make runs: 10s, 5m. Default: until the claim is decided or a bound leaves out at most 5%, for "
-        "3 seconds of work at most."
+        help="How long to make runs: 10s, 5m. Default: at most 3 seconds of work, until the claim is decided or a "
+        "bound leaves out at most 5%."
     ),
 ]
 Save = Annotated[Path | None, typer.Option(help="Keep the result in this file, for 'dpassay verify'.")]
