@@ -128,7 +128,7 @@ def window_of_a_coin(x, rng):
 
 
 # (1 − 1e-6) (1 − e^((ε − 1)/2)) + 1e-6 = 1e-5.
-@window(3.0, 4.0, 1.01, 1 + 2 * math.log(1 - 9e-6 / (1 - 1e-6)), delta=1e-5)
+@window(3.0, 4.0, 1.01, 1 + 2 * math.log(1 - 9e-6 / (1 - 1e-6)), delta=1e-5, leak=1e-6)
 def window_below_delta(x, rng):
     return x if rng.random() < 1e-6 else x + rng.laplace()
 

@@ -311,6 +311,8 @@ class RecordedRun:
     opaque: list[tuple[str, CodeLine]] = field(default_factory=list)
     processes: list[CodeLine] = field(default_factory=list)  # which lines started other processes
     begun: set[Any] = field(default_factory=set)  # states of generators at which draws began
+    reached: set[Any] = field(default_factory=set)  # those after draws, and of generators seeded by the system
+    starts: list[tuple[int, Any]] = field(default_factory=list)  # other states or seeds, by the number of draws before
     twisters: set[bool] = field(default_factory=set)  # Mersenne twisters that it used: Python's, numpy's
     compared: list[tuple[int, float]] = field(default_factory=list)  # drawn numbers, by index, with others
     comparisons: list[NoisyComparison] = field(default_factory=list)  # of numbers with noise, in their order
@@ -348,7 +350,10 @@ class RecordedRun:
             return
         if before in self.begun:
             self.opaque.append(("the bits of an earlier draw", caller()))
+        elif before not in self.reached:
+            self.starts.append((len(self.draws), before))
         self.begun.add(before)
+        self.reached.add(after)
 
     def picked(self, p: Array, at: int, absorbed: set[int]) -> int:
         """Record which of some noisy numbers is the largest; `replaced` has another by −1, −2 …, if requested."""

@@ -22,6 +22,7 @@ from numpy import asarray, zeros
 
 import dpassay.trace.watch.arrays  # noqa: F401  (watched arrays are registered by their module)
 from dpassay.trace.laws.number_laws import DEFAULTS, PARAMETERS
+from dpassay.trace.natural.bits import is_torch_generator
 from dpassay.trace.watch.choosing import (
     PYTHON_CHOICES,
     PYTHON_ORDERS,
@@ -143,6 +144,11 @@ class WatchedGenerator(np.random.Generator, metaclass=_AlsoPlain):
 class WatchedState(np.random.RandomState, metaclass=_AlsoPlain):
     """The same for numpy's older generators."""
 
+    def __init__(self, seed: Any = None) -> None:
+        super().__init__(plain(seed))
+        if seed is None:
+            _seeded_by_system(self)
+
     def set_state(self, state: Any) -> None:
         waiting = state.get("has_gauss") if isinstance(state, dict) else len(state) > 3 and state[3]
         if waiting:  # a Gaussian number that a draw may take without any bits
@@ -170,7 +176,44 @@ def watched_generator(thing: Any) -> Any:
 
 
 def _default_rng(seed: Any = None) -> Any:
-    return WatchedGenerator(_DEFAULT_RNG(plain(seed)).bit_generator)
+    generator = WatchedGenerator(_DEFAULT_RNG(plain(seed)).bit_generator)
+    if seed is None:
+        _seeded_by_system(generator)
+    return generator
+
+
+def first_state(generator: Any) -> Any:
+    """Where a generator of any kind is, as a run records it where draws begin."""
+    if is_torch_generator(generator):
+        from dpassay.trace.watch.tensors import state_of_torch
+
+        return state_of_torch(generator)
+    return state_of(_GENERATOR(generator) if isinstance(generator, np.random.BitGenerator) else generator)
+
+
+def shared_by_torch() -> list[Any]:
+    """Torch's own generator, if the process has loaded it."""
+    return [sys.modules["torch"].default_generator] if "torch" in sys.modules else []
+
+
+def _seeded_by_system(generator: Any) -> None:
+    """Record that what this generator draws depends on no other draws."""
+    if (run := current()) is not None:
+        run.reached.add(state_of(generator))
+
+
+@cache
+def _seeding_python(seed: Callable[..., Any]) -> Callable[..., Any]:
+    """The seeding of Python's generators, recorded: their states are slow to read."""
+
+    @wraps(seed)
+    def seeded(self: Any, a: Any = None, version: int = 2) -> None:
+        run, a = current(), plain(a)
+        if run is not None and a is not None and not isinstance(self, random.SystemRandom):
+            run.starts.append((len(run.draws), ("random", repr(a))))
+        seed(self, a, version)
+
+    return seeded
 
 
 @contextmanager
@@ -259,9 +302,11 @@ def _patch_libraries(patches: Patches) -> dict[int, Any]:
             watching = _watching(own, "random", name)
         patches.attribute(random.Random, name, watching)
     patches.attribute(random.Random, "setstate", setting(random.Random.setstate))
+    patches.attribute(random.Random, "seed", _seeding_python(random.Random.seed))
     for name in (*_PYTHON_DRAWS, "setstate"):
         if hasattr(random, name):
             put(random, name, getattr(random._inst, name))
+    put(random, "seed", random._inst.seed)
     for name in ("random", "getrandbits", "randbytes"):  # which the system's source has of its own
         patches.attribute(random.SystemRandom, name, _watching(getattr(random.SystemRandom, name), "random", name))
     put(secrets, "randbelow", _watching(secrets.randbelow, "random", "randrange", method=False))

@@ -78,9 +78,9 @@ class WatchTorch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if run is None or _named:
             return func(*args, **kwargs)
         if name in _DRAWS or name in ("native_dropout", "multinomial", "randperm"):
-            before = _state_of(kwargs.get("generator"))
+            before = state_of_torch(kwargs.get("generator"))
             result = func(*args, **kwargs)
-            run.take_bits(before, _state_of(kwargs.get("generator")))
+            run.take_bits(before, state_of_torch(kwargs.get("generator")))
             if name == "random_" and is_base_seed(sys._getframe(1)):
                 return result
             if name == "native_dropout":
@@ -107,7 +107,7 @@ def _pick(name: str, tensor: Any, result: Any) -> None:
             result.fill_(at)
 
 
-def _state_of(generator: Any) -> int:
+def state_of_torch(generator: Any) -> int:
     """A value that identifies the state of a generator."""
     state = (torch.default_generator if generator is None else generator).get_state()
     return hash(state.numpy().tobytes())
@@ -309,9 +309,9 @@ def _rsample(draw: Callable[..., Any]) -> Callable[..., Any]:
             return draw(self, *arguments, **options)
         _named.append(True)
         try:
-            before = _state_of(None)
+            before = state_of_torch(None)
             result = draw(self, *arguments, **options)
-            run.take_bits(before, _state_of(None))
+            run.take_bits(before, state_of_torch(None))
             return noted(run, "laplace", {"loc": array(self.loc), "scale": array(self.scale)}, result)
         finally:
             _named.pop()

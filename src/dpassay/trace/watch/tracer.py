@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -22,7 +23,7 @@ from dpassay.trace.natural.runs import Natural, finished, kept_error, own
 from dpassay.trace.natural.whole import read
 from dpassay.trace.watch.numbers import bare, plain
 from dpassay.trace.watch.record import Array, DrawRecord, RecordedRun, TooManyDraws
-from dpassay.trace.watch.sources import running, watch, watched_generator, watching
+from dpassay.trace.watch.sources import first_state, running, shared_by_torch, watch, watched_generator, watching
 from dpassay.values import dataclass
 
 
@@ -90,6 +91,12 @@ class Tracer:
                 run.reading = read(output, bare)  # what this does with a tensor is not what the code does
         self.remember(x, run)
         return run
+
+    def first_states(self, key: tuple[int, ...]) -> set[Any]:
+        """Where the generators begin that the code is given, holds or shares with other code, in runs with this key."""
+        with known_bits(key, self.natural.held, keep=self._restoring):
+            shared = [random._inst, np.random.mtrand._rand, np.random.Generator(stream_of(key))]
+            return {first_state(one) for one in (*shared, *shared_by_torch(), *self.natural.held)}
 
     @contextmanager
     def watching(self) -> Iterator[None]:
