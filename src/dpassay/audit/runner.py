@@ -16,10 +16,9 @@ from dpassay.audit.inputs.shrinking import SHARE as SHRINK_SHARE
 from dpassay.audit.inputs.shrinking import Shrinking, can_shrink
 from dpassay.audit.mechanisms.batches import known_independent
 from dpassay.audit.mechanisms.isolation import Watch, watching
-from dpassay.audit.mechanisms.kept_files import Stores
 from dpassay.audit.mechanisms.mechanism_hints import misnamed
 from dpassay.audit.mechanisms.python_objects import answers
-from dpassay.audit.mechanisms.targets import one_at_a_time, refuse_kept_answers
+from dpassay.audit.mechanisms.targets import one_at_a_time, refuse_kept_answers, stores_now
 from dpassay.audit.options import AuditOptions, show_options
 from dpassay.audit.remote.timing import OutOfTime, check_time, time_budget
 from dpassay.audit.resolved import ResolvedAudit, resolve
@@ -110,7 +109,7 @@ class _Audit:
         self.state = AuditState(alphas[GAME], alphas[BATCHES], GameState(kept=[[] for _ in question.input_sets[0]]))
         self.warnings = [said for said in (note, misnamed(question.mechanism)) if said]
         self.interrupted = self.out_of_time = False
-        self.watch, self.stores = Watch(), Stores()
+        self.watch, self.stores = Watch(), stores_now(question.mechanism)
         self.file = AuditFile(self.question)
         if self.options.resume and self.file.begun:
             self._resume()

@@ -22,11 +22,11 @@ _READS_ONLY = ("SELECT", "PRAGMA", "BEGIN", "COMMIT", "ROLLBACK", "--")
 
 
 class Stores:
-    """When an audit began, and what the databases that were open then had seen."""
+    """When an audit began, and what the databases that were open then had seen, if the mechanism can use them."""
 
-    def __init__(self) -> None:
+    def __init__(self, databases: bool = True) -> None:
         self.since = time.time_ns() - COARSE
-        self.changes = {id(one): _changes(one) for one in _connections()}
+        self.changes = {id(one): _changes(one) for one in (_connections() if databases else ())}
 
     def read_back(self, call: Callable[[], Any]) -> str:
         """The store that a call reads and does not change, though it changed since the audit began; empty if none."""
@@ -82,9 +82,15 @@ def _changed_at(path: str) -> int:
 
 
 def _connections() -> list[Any]:
-    """All SQLite databases that are open in this process."""
-    sqlite = sys.modules.get("sqlite3")
-    return [] if sqlite is None else [one for one in gc.get_objects() if issubclass(type(one), sqlite.Connection)]
+    """All SQLite databases that are open in this process: they refer to their class, and nothing else lists them."""
+    if (sqlite := sys.modules.get("sqlite3")) is None:
+        return []
+    kinds = _with_subclasses(sqlite.Connection)
+    return [one for one in gc.get_referrers(*kinds) if type(one) in kinds]
+
+
+def _with_subclasses(kind: type) -> set[type]:
+    return {kind}.union(*map(_with_subclasses, kind.__subclasses__()))
 
 
 def _changes(database: Any) -> int:

@@ -258,6 +258,11 @@ def settle(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Generator
     return len(drawn)
 
 
+def stores_now(mechanism: Mechanism) -> Stores:
+    """The stores that the mechanism might use, before its calls."""
+    return Stores(databases=not (is_pipeline(mechanism) or runs_elsewhere(mechanism)))
+
+
 def refuse_kept_answers(
     mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Generator, stores: Stores, here: bool = True
 ) -> None:

@@ -22,7 +22,7 @@ from dpassay.audit.inputs.data_sets import why_not_records
 from dpassay.audit.mechanisms.batches import known_independent
 from dpassay.audit.mechanisms.kept_files import Stores
 from dpassay.audit.mechanisms.seeding import seed_all
-from dpassay.audit.mechanisms.targets import as_mechanism, describe, draw, refuse_kept_answers
+from dpassay.audit.mechanisms.targets import as_mechanism, describe, draw, refuse_kept_answers, stores_now
 from dpassay.audit.outputs.outputs import read
 from dpassay.audit.storage.checkpoint import GameRecord, Journal, game_of, inputs_of, load
 from dpassay.audit.testing.decision_rule import DecisionRule, resolution_of
@@ -71,7 +71,7 @@ def replay(
     ...     word, replay(saved, noisy, seed=1).ok
     ('refuted', True)
     """
-    journal, stores = load(Path(path)), Stores()
+    journal = load(Path(path))
     if seed is not None and seed < 0:
         raise InputError(f"a seed must be a whole number, 0 or more, got {seed}")
     if seed == journal.asked.seed:
@@ -85,6 +85,7 @@ def replay(
     if not all(holds for holds, _ in covered):  # a game that is not about the claim is not run
         return _verification(journal, covered)
     experiment = _experiment(journal, record, subject)
+    stores = stores_now(experiment.mechanism)
     own = () if guesser is None else (CustomDistinguisher(guesser),)
     game = game_of(record, experiment.distributions(), (*own, *experiment.at_hand()))
     checks = [*covered, *_admissible(experiment, game), *_recorded(journal, record, experiment, game)]

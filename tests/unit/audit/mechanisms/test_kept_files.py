@@ -30,8 +30,12 @@ def beside_others(folder):
     return lambda x, rng: {"kept": kept(x, rng), "new": rng.random()}
 
 
-def in_a_database(place):
-    database = sqlite3.connect(place)
+class Connection(sqlite3.Connection):
+    """What libraries that wrap SQLite connect with."""
+
+
+def in_a_database(place, kind=sqlite3.Connection):
+    database = sqlite3.connect(place, factory=kind)
     database.execute("CREATE TABLE answers (x, y)")
 
     def noisy(x, rng):
@@ -67,6 +71,7 @@ KEPT = {
     "json, beside others": beside_others,
     "database": lambda folder: in_a_database(folder / "answers.db"),
     "database in memory": lambda folder: in_a_database(":memory:"),
+    "database of a wrapping library": lambda folder: in_a_database(":memory:", Connection),
     "database opened each time": in_a_database_opened_each_time,
 }
 
