@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpassay.audit.inputs.hostile_inputs import HostileInput
 from dpassay.errors import InputError
-from dpassay.trace.hostile import SHARE, WHOLE_ALPHA
+from dpassay.trace.hostile import SHARE, WHOLE_ALPHA, Probing
 from dpassay.trace.session import trace
+from dpassay.trace.watch.tracer import Tracer
 
 X, Y = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]
 VOCABULARY = ["book", "a", "flight", "to", "rome", "paris", "meet", "me"]
@@ -183,6 +185,18 @@ def test_one_word_may_be_one_of_a_few_that_are_allowed() -> None:
     assert result.verdict.open
     assert "odd-word-kept" in rules(result)
     assert trace(other_words_pass, pairs=[("yes", "no")], epsilon=1, neighbours="word").verdict.refuted
+
+
+def test_a_word_that_came_out_by_chance_is_not_taken_for_kept() -> None:
+    """A coin shows heads in eight runs, of which four are to learn its words: more runs show that it is a coin."""
+    tosses = iter([True] * 8 + [False, True] * 20)
+
+    def other_words_pass(text: str, rng: Any) -> str:
+        return ("yes" if next(tosses) else "no") if text in ("yes", "no") else text
+
+    probing = Probing(Tracer(other_words_pass), "yes")
+    found = probing.look_at_all([HostileInput("an unknown word", "text", "xyzzy", word="xyzzy")])
+    assert [seen.finding.rule for seen in found] == ["odd-word-kept"]
 
 
 @pytest.mark.long
