@@ -81,12 +81,24 @@ def _changed_at(path: str) -> int:
     return max(times)
 
 
+_unused: dict[frozenset[int], int] = {}  # references to these classes at a time when no database was open
+
+
 def _connections() -> list[Any]:
-    """All SQLite databases that are open in this process: they refer to their class, and nothing else lists them."""
+    """All SQLite databases that are open in this process: they refer to their class, and nothing else lists them.
+
+    The search takes long in a large process, so it is made only if there are more references than without any.
+    """
     if (sqlite := sys.modules.get("sqlite3")) is None:
         return []
     kinds = _with_subclasses(sqlite.Connection)
-    return [one for one in gc.get_referrers(*kinds) if type(one) in kinds]
+    names, count = frozenset(map(id, kinds)), sum(map(sys.getrefcount, kinds))
+    if _unused.get(names) == count:
+        return []
+    found = [one for one in gc.get_referrers(*kinds) if type(one) in kinds]
+    if not found:
+        _unused[names] = count
+    return found
 
 
 def _with_subclasses(kind: type) -> set[type]:

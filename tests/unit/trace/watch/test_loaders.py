@@ -163,10 +163,10 @@ def test_orders_are_no_batches_beside_a_loader_that_is_as_accounted() -> None:
     assert unaccounted(Tracer(step).run(PAIR[0])) == ()
 
 
-@pytest.mark.filterwarnings("ignore:Optimal order")
+@pytest.mark.filterwarnings("ignore:GDP accounting")
 def test_functions_that_account_for_steps_are_accountants_too() -> None:
     def calibrated(rows: list[float]) -> float:
-        sigma = get_noise_multiplier(target_epsilon=3, target_delta=1e-5, sample_rate=0.5, steps=1, accountant="rdp")
+        sigma = get_noise_multiplier(target_epsilon=3, target_delta=1e-5, sample_rate=0.5, steps=1, accountant="gdp")
         (batch,) = next(iter(loader_of(rows, "shuffled")))
         return float(batch.sum() + sigma * torch.randn(()))
 
