@@ -56,6 +56,7 @@ def as_pattern(shown: str) -> str:
 
 # The commands of a page are run in their order, since later ones may read what earlier ones wrote. They start in a
 # folder that holds the examples of docs and nothing else, as in a fresh clone.
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("document", [page for page in DOCUMENTS if console_examples(page)], ids=lambda page: page.stem)
 def test_console_examples_print_what_is_shown(  # type: ignore[no-untyped-def]
     document: Path, monkeypatch: pytest.MonkeyPatch, capfd, tmp_path: Path
@@ -240,6 +241,7 @@ def test_the_tutorials_test_fails_for_the_wrong_mechanism(tmp_path: Path) -> Non
     assert "clipped_noise.py:11" in result.stdout
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_python_examples_run(document: Path) -> None:
     result = doctest.testfile(str(document), module_relative=False, optionflags=doctest.ELLIPSIS)

@@ -58,6 +58,7 @@ SHOWN = {
 }
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("name", [path.stem for path in sorted(FOLDER.glob("*.ipynb"))])
 def test_it_runs_and_shows_what_its_text_says(name: str) -> None:
     path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])

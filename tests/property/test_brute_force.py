@@ -132,6 +132,7 @@ def without_advice(leave_out: bool) -> Iterator[None]:
         yield
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.long(reduced=12, full=500)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_small_data_sets_contradict_nothing(part: int, repetitions: int) -> None:

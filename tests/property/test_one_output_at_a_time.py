@@ -44,7 +44,7 @@ from tiers import repetitions
 
 CHECKS = settings(
     derandomize=True,
-    max_examples=repetitions(30, 60),
+    max_examples=repetitions(20, 60),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

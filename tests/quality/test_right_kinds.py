@@ -18,7 +18,7 @@ def p_value(refuted, audits):
 
 
 @pytest.mark.long(every=6)
-@pytest.mark.long(reduced=40, full=2000)
+@pytest.mark.long(reduced=25, full=2000)
 @pytest.mark.parametrize("kind", KINDS)
 def test_right_mechanisms_of_this_kind_are_refuted_seldom(kind, repetitions):
     name = "audits of right kinds"

@@ -110,7 +110,7 @@ def verifies(certificate: Certificate) -> bool:
         return False
 
 
-@pytest.mark.long(reduced=300, full=4000)
+@pytest.mark.long(reduced=150, full=4000)
 def test_no_mutant_of_a_sampled_certificate_states_something_false(repetitions: int) -> None:
     words, harmful = Counter[str](), []
     for mutant in mutants(repetitions):

@@ -54,6 +54,7 @@ def failing(x, rng):
 SUBJECTS = [laplace, answer, hidden, words, lengths, failing]
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.__name__)
 @pytest.mark.parametrize("fixed", [False, True])
 def test_the_table_and_the_rates_are_those_of_the_counts(subject, fixed):
@@ -71,6 +72,7 @@ def test_the_table_and_the_rates_are_those_of_the_counts(subject, fixed):
         assert sum(named) == all_of_them
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.__name__)
 def test_examples_are_outputs_of_their_input(subject):
     witness = audit(subject, PAIR, epsilon=1, runs=3000, bits=False).witness

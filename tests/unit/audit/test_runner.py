@@ -115,6 +115,7 @@ def sometimes(kind):
     return mechanism
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("kind", ["nan", "none", "text", "list", "inf", "raise"])
 def test_outputs_that_only_one_side_gives_are_evidence(kind):
     verdict = audit(sometimes(kind), [(0, 1)], epsilon=3, runs=5_000)

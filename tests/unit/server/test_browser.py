@@ -75,6 +75,7 @@ def in_view(page: Any, selector: str) -> bool:
     return bool(box["y"] >= 0 and box["y"] + box["height"] <= height)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("size", SIZES, ids=["desk", "phone"])
 def test_the_page(browser, served, size) -> None:  # type: ignore[no-untyped-def]
     opened = Opened(browser, served, "", size)
@@ -186,6 +187,7 @@ def test_neighbours_that_differ_in_n_words_or_records_are_in_the_form(browser, s
     opened.end(served)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("epsilon", ["0.01", "0.5", "1", "2", "12", "3800"])
 def test_the_picture_of_the_odds_rounds_as_the_sentence_does(browser, served, epsilon) -> None:  # type: ignore[no-untyped-def]
     opened = Opened(browser, served, LAPLACE + epsilon, SIZES[0])

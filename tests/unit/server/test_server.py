@@ -140,6 +140,7 @@ def test_other_sites_cannot_make_the_server_compute(served, path: str, site: str
     assert served.get(path, LAPLACE, headers=followed).status_code == (200 if path.startswith("gallery") else 403)
 
 
+@pytest.mark.long
 def test_an_audit_without_runs_says_why(served) -> None:  # type: ignore[no-untyped-def]
     asked = {"pipeline": "clip(l2, 1) | laplace(2)", "dim": "20000", "epsilon": "1"}
     answer = served.get("api/audit", urlencode(asked))

@@ -96,6 +96,7 @@ KINDS = [Encoding, InATuple, Whole, InAnArray, Likely, LikelyTheOtherWayRound]
 refuting = partial(audit, epsilon=1, until_refuted=True, shrink=False)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_local_hashing_of_epsilon_3_is_not_1(kind):
     """A guesser written by hand takes 320 runs, 256 of them to learn from."""

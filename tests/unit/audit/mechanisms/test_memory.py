@@ -179,6 +179,7 @@ KEEPING = {
 }
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("name", KEEPING)
 def test_kept_noise_refutes_nothing(name):
     verdict = audit(KEEPING[name](), [(0, 1)], epsilon=1, alpha=ALPHA, runs=600, bits=False)

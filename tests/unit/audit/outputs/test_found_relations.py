@@ -240,6 +240,7 @@ def one_word_or_another_in_fields(x, rng):
     return {"names": words[:5], "others": {"tags": words[5:]}}
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("subject", "words"),
     [

@@ -47,6 +47,7 @@ CONSTANT = [
 ]
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("dim", [1, 2])
 @pytest.mark.parametrize("before", CONSTANT)
 def test_a_jump_at_a_limit_that_is_not_attained_shows_nothing(before, dim):

@@ -37,6 +37,7 @@ def largest(pairs, epsilon, low, high):
     return max(max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon)) for p, q in laws)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("more", ["", " | times(3)", " | squash(tanh)"])
 @pytest.mark.parametrize("drawn", ["subsample(100, 200)", "subsample(200, 200)"])
 def test_a_batch_lies_where_its_other_records_put_it(drawn, more):

@@ -17,6 +17,7 @@ def slope(x: float, scale: float, low: float, high: float) -> float:
     return (1 + abs(u - v) / (2 - u - v)) / scale
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("before", "scale", "low", "high", "near", "metric", "dim", "factor"),
     [

@@ -36,6 +36,7 @@ JUMPS = [
 ]
 
 
+@pytest.mark.long(every=4)
 @pytest.mark.parametrize(("text", "dim"), JUMPS)
 def test_nearby_inputs_lose_a_fixed_amount(text: str, dim: int) -> None:
     verdict = check(text, guarantee=MetricDP(1e6, "l2"), dim=dim)

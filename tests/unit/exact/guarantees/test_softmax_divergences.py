@@ -55,6 +55,7 @@ def test_answers_to_a_query_reach_the_bound(text: str, span: float, order: float
     assert low == pytest.approx(high, rel=1e-12)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("width", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("dim", [2, 3])

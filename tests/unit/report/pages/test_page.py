@@ -271,6 +271,7 @@ def test_every_row_of_the_gallery_is_drawn_and_linked() -> None:
 # ── In a browser ────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_opens_in_a_browser(browser, tmp_path: Path, scheme: str) -> None:  # type: ignore[no-untyped-def]
     file = tmp_path / "page.html"

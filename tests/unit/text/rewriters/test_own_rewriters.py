@@ -154,6 +154,7 @@ def test_a_declared_epsilon_is_said_to_be_declared(here):
     assert (stated["sentence"], stated["declared_by"], stated["holds"]) == (said, "own_words:RR", None)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     ("name", "epsilon", "why"),
     [
