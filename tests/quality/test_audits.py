@@ -23,7 +23,7 @@ from statistics_helper import FALSE_ALARMS, require
 
 BY_NAME = {classic.name: classic for classic in CLASSICS}
 ALPHA = 0.05
-REDUCED, FULL = 60, 2000  # audits of each right mechanism
+REDUCED, FULL = 90, 2000  # audits of each right mechanism
 RUNS = 640  # of each audit: enough for a rule by likeness and for several that are learnt, one after the other
 
 
