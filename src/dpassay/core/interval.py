@@ -124,17 +124,18 @@ def nearest(value: Interval, *borders: float, significant: int = 4) -> str:
 def bound(value: float, direction: int, *borders: float, significant: int = 4) -> str:
     """Write a bound in a few digits, rounded down (direction −1) or up (+1), but to or across none of the `borders`.
 
-    A relative difference of 1e-9 from a short number is that of floating-point arithmetic: then this number is written.
+    One that is past a short number by 1e-9 at most, as rounding errors are, has ten digits: the next short one is far.
 
     >>> bound(0.81727, -1), bound(0.81727, 1), bound(0.81727, -1, 0.8172), bound(53013.3, 1)
     ('0.8172', '0.8173', '0.81727', '53,014')
-    >>> bound(1.0000000000000002, 1), bound(1.000004, 1)
-    ('1', '1.001')
+    >>> bound(1.0000000000000002, 1), bound(1.000004, 1), bound(0.9999999999999998, 1)
+    ('1.000000001', '1.001', '1')
     """
     whole = len(str(int(value))) if 0 <= value < 1e12 else 0
     for digits in range(max(significant, whole), 17):
-        near = float(f"{value:.{digits}g}") if math.isfinite(value) else value
-        rounded = near if math.isclose(near, value) else float(outward(value, direction, digits))
+        rounded = float(outward(value, direction, digits))
+        if digits < 10 and rounded != (near := float(f"{value:.{digits}g}")) and math.isclose(near, value):
+            continue
         if rounded == value or all(rounded > b if value > b else rounded < b for b in borders):
             return grouped(rounded, digits)
     return grouped(value, 17)

@@ -174,7 +174,8 @@ class SharedShift:
     def __str__(self) -> str:
         many, kinds = sum(one.allowed.size for one in self.sums), " and ".join(self.kinds)
         apart = f", {self.distance:.6g} standard deviations apart" if self.kinds == ("gaussian",) else ""
-        return f"{many:,} sums that share {kinds} noise{apart}"
+        sums = f"1 sum with {kinds} noise" if many == 1 else f"{many:,} sums that share {kinds} noise"
+        return sums + apart
 
     def judged(self, tracer: Tracer, pair: tuple[Any, Any], at: int, run: RecordedRun, far: float = 1.0) -> str:
         """What differs, if anything, when y gets the shifted noise of a run of x; with `at` = 1, x that of y."""

@@ -82,7 +82,7 @@ def caller() -> CodeLine:
 
 @lru_cache(maxsize=1024)
 def _is_left_out(file: str, loaded: int) -> bool:
-    """Whether a file belongs to a library of random numbers or to the tracer, while so many modules are loaded."""
+    """Whether a file is the tracer's, or that of a library that draws random numbers; `loaded` counts the modules."""
     ours = _folders(tuple(name for name in _LIBRARIES if name in sys.modules))
     return file.startswith((*ours, "<__array_function__")) or "/_" in file[:2]
 
