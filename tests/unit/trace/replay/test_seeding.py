@@ -147,7 +147,7 @@ def test_fresh_generators_are_independent(code: Callable[..., Any]) -> None:
 
 
 def test_libraries_that_take_turns_are_independent() -> None:
-    tracer, ways = Tracer(_both_libraries), set()
+    tracer, ways = Tracer(_both_libraries), set[int]()
     for k in range(20):
         key = (0, 0, k)
         run = tracer.run(0.0, key=key)
