@@ -96,6 +96,7 @@ def claimed():
     return Account(RATE, CLIP, MULTIPLIER * CLIP, ROUNDS, DELTA).epsilon().upper
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     "fault",
     [

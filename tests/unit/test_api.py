@@ -152,6 +152,7 @@ def test_what_holds() -> None:
         assert check("clip(l2, 1) | laplace(2)", dim=8, **claim).word == "proven", delta
 
 
+@pytest.mark.long
 def test_slow_bounds_are_used_where_the_others_do_not_decide() -> None:
     """Tables of levels take seconds, and are narrower."""
     ball: Any = {"delta": "1e-3", "dim": 8}

@@ -246,6 +246,7 @@ def test_parts_that_are_clipped_one_by_one() -> None:
     assert right.pair_epsilon.upper == pytest.approx(1)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("odd_first", [True, False])
 @pytest.mark.usefixtures("patient")
 def test_nan_that_is_replaced_after_the_noise(odd_first: bool) -> None:

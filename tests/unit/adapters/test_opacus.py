@@ -177,6 +177,7 @@ def test_the_verdict_names_the_accountant(kind: str) -> None:
         assert dpassay.check(made, delta=1e-5).source == f"stated by Opacus' {type(made).__name__}"
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("poisson", [True, False])
 def test_what_opacus_does_not_record_is_a_line_of_the_verdict(poisson: bool) -> None:
     engine, optimizer = trained(norm=2.0, poisson_sampling=poisson)

@@ -22,6 +22,7 @@ def vector(size: int, distance: Any) -> tuple[Any, Any]:
     return dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size), distance(T=float)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("scale", [0.3, 2.0, 7.0])
 @pytest.mark.parametrize("space", [REAL, WHOLE, vector(3, dp.l1_distance)])
 def test_laplace_noise_has_the_epsilon_of_the_map(space: Any, scale: float) -> None:
@@ -274,6 +275,7 @@ def test_amplification_by_a_secret_sample_is_refused_with_the_reason() -> None:
             dpassay.audit(made)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     "measurement",
     [
@@ -300,6 +302,7 @@ def test_a_transformation_whose_map_lies_is_not_believed() -> None:
     assert "the answers are 100 apart, where the map allows 10" in verdict.reason
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("scale", [1.0, 4.0])
 def test_a_measurement_read_with_another_scale_is_not_confirmed(monkeypatch: pytest.MonkeyPatch, scale: float) -> None:
     made = dp.m.make_laplace(*REAL, scale=2.0)

@@ -85,6 +85,7 @@ def test_examples_are_outputs_of_their_input(subject):
         assert witness.failure.__traceback__.tb_frame.f_code is failing.__code__
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("kind", "subject", "telling"),
     [

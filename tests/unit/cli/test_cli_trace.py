@@ -39,6 +39,7 @@ def test_right_code_is_open_and_says_what_can_prove_it() -> None:
     assert CliRunner().invoke(app, [*arguments, "--require-decision"]).exit_code == 3
 
 
+@pytest.mark.long
 def test_inputs_come_from_a_file(tmp_path: Path) -> None:
     """Of nine inputs the two that are farthest apart are found: (1 − 0) / 2 is the largest loss."""
     file = tmp_path / "inputs.jsonl"

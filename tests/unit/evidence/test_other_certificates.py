@@ -53,6 +53,7 @@ TRUE = [
 ]
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(("text", "dim", "holds", "fails"), TRUE)
 def test_a_guarantee_and_one_a_little_stronger(text: str, dim: int, holds: Guarantee, fails: Guarantee | None) -> None:
     for guarantee, word in ((holds, "proven"), (fails, "refuted")):

@@ -132,6 +132,7 @@ def test_bounds_meet_where_the_dominating_pair_is_known() -> None:
         assert up(found) - down(found) <= 1e-3 * up(found), text
 
 
+@pytest.mark.long
 def test_every_upper_bound_bounds_the_pairs() -> None:
     for text, dim in (("clip(l2, 1) | laplace(1)", 6), ("clip(l2, 1) | clip(linf, 0.5) | laplace(1)", 6)):
         found = profile(text, dim)

@@ -104,6 +104,7 @@ def test_the_page(browser, served, size) -> None:  # type: ignore[no-untyped-def
     opened.end(served)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("size", SIZES, ids=["desk", "phone"])
 def test_without_a_mouse(browser, served, size) -> None:  # type: ignore[no-untyped-def]
     opened = Opened(browser, served, LAPLACE + "0.5", size)
@@ -259,6 +260,7 @@ SHOWN = """() => [...document.querySelectorAll("#evidence, #axis svg, figure svg
   .filter((e) => e.checkVisibility()).map((e) => e.id || e.tagName)"""
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("size", SIZES, ids=["desk", "phone"])
 def test_after_an_error_nothing_of_the_old_claim_is_left(browser, served, size) -> None:  # type: ignore[no-untyped-def]
     opened = Opened(browser, served, LAPLACE + "0.5", size)
@@ -313,6 +315,7 @@ def test_a_verdict_stays_where_only_the_rest_takes_too_long(browser, served) -> 
     page.close()
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("size", SIZES, ids=["desk", "phone"])
 def test_the_gallery(browser, served, size) -> None:  # type: ignore[no-untyped-def]
     opened = Opened(browser, served, "gallery", size)

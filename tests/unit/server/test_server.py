@@ -221,6 +221,7 @@ def test_what_is_given_comes_back_escaped(served) -> None:  # type: ignore[no-un
 # ── Many at a time ──────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_a_hundred_at_a_time(served) -> None:  # type: ignore[no-untyped-def]
     def ask(i: int) -> tuple[int, str]:
         query = {"pipeline": "laplace(1)", "metric": "l1", "dim": "2", "epsilon": f"{0.5 + i / 100:.2f}"}

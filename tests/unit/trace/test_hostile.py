@@ -78,6 +78,7 @@ def rules(result: Any) -> set[str]:
     return {one.rule for one in result.warnings}
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("subject", [bounded, refuses_all])
 @pytest.mark.parametrize("neighbours", [None, "any"])
 def test_code_that_bounds_or_refuses_them_is_left_alone(subject: Any, neighbours: str | None) -> None:

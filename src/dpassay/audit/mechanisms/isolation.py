@@ -137,10 +137,11 @@ def _copied(value: Any, memo: dict[int, Any]) -> Any:
             made[:] = [_copied(one, memo) for one in value]
     elif kind is tuple:
         made = value if _CONSTANT.issuperset(map(type, value)) else tuple(_copied(one, memo) for one in value)
-    elif kind is dict and all(type(key) in _CONSTANT for key in value):
+    elif kind is dict and _CONSTANT.issuperset(map(type, value)):
         made = memo[id(value)] = value.copy()
-        for key, one in value.items():
-            made[key] = _copied(one, memo)
+        if not _CONSTANT.issuperset(map(type, value.values())):
+            for key, one in value.items():
+                made[key] = _copied(one, memo)
     elif kind.__module__.partition(".")[0] == "pandas" and hasattr(value, "to_pickle"):
         made = _frame(value, memo)
     elif kind in _VIEWS:

@@ -180,11 +180,12 @@ def anomalies(outputs: Outputs, inputs: tuple[Any, ...]) -> tuple[NDArray[np.int
                 sorts[sort] = name
             names.append(name)
     elif outputs.only_text:
-        copies = {str(x): _anomaly(str(x), None, inputs) for x in inputs if isinstance(x, str)}
+        copies = {str(x): _anomaly(str(x), None, inputs, []) for x in inputs if isinstance(x, str)}
         names = [copies.get(item, "text") for item in outputs.items]
     else:
         apart = outputs.apart or [None] * len(outputs.items)
-        names = [_anomaly(item, known, inputs) for item, known in zip(outputs.items, apart, strict=True)]
+        telling = _telling(inputs)
+        names = [_anomaly(item, known, inputs, telling) for item, known in zip(outputs.items, apart, strict=True)]
     known = {name: code for code, name in enumerate(dict.fromkeys(names))}
     return np.array([known[name] for name in names], dtype=np.int64), {code: name for name, code in known.items()}
 
@@ -197,23 +198,33 @@ def _sort_of(item: Any, flag: int) -> Any:
     return (kind, flag) if kind in (int, float, bool) else None
 
 
-def _anomaly(item: Any, apart: Apart | None, inputs: tuple[Any, ...]) -> str:
+def _telling(inputs: tuple[Any, ...]) -> list[tuple[int, Any]]:
+    """The inputs whose copies in an output tell them: texts and numbers as they are, vectors as arrays. Whole numbers
+    may be there by chance; otherwise counts of values show them."""
+    found: list[tuple[int, Any]] = []
+    for i, x in enumerate(inputs[:MOST_COPIED]):
+        if isinstance(x, str | float | int):
+            if not isinstance(x, int) and not (isinstance(x, float) and x.is_integer()):
+                found.append((i, x))
+        elif (vector := as_row(x)) is not None:
+            found.append((i, vector))
+    return found
+
+
+def _anomaly(item: Any, apart: Apart | None, inputs: tuple[Any, ...], telling: list[tuple[int, Any]]) -> str:
     """What is anomalous about one output: its type, NaN, infinities, copies of an input, also in its leaves."""
     row, name = as_row(item), kind_of(item)
     if row is not None:
         return name + _flag_words(int(_flags(row[None, :], inputs)[0]))
     if apart is None:
         return name + "".join(f", copies input {i}" for i, x in enumerate(inputs) if isinstance(x, str) and x == item)
-    for i, x in enumerate(inputs[:MOST_COPIED]):
-        if isinstance(x, str | float | int):
-            if isinstance(x, int) or (isinstance(x, float) and x.is_integer()):
-                continue  # it may be there by chance; otherwise counts of values show it
+    for i, x in telling:
+        if isinstance(x, str | float):
             there = (
                 path for path, leaf in apart.leaves.items() if type(leaf) is type(x) and leaf == x and is_value(path)
             )
         else:
-            vector = as_row(x)
-            there = (path for path, leaf in apart.leaves.items() if vector is not None and _same_row(leaf, vector))
+            there = (path for path, leaf in apart.leaves.items() if _same_row(leaf, x))
         path = next(there, None)
         name += "" if path is None else f", {path} copies input {i}"
     return name

@@ -108,6 +108,7 @@ def test_local_hashing_of_epsilon_3_is_not_1(kind):
     assert np.median(taken) <= 450
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("kind", [Encoding, Likely], ids=lambda kind: kind.__name__)
 def test_local_hashing_that_keeps_its_promise_stays_open(kind):
     verdict = audit(kind(1), [(3, 4)], epsilon=1.01, alpha=1e-7, runs=8_000)

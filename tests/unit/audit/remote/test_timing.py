@@ -77,6 +77,7 @@ def slow_later(x, n, rng):
     return rng.random(n)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("mechanism", [slow, slow_batch])
 @pytest.mark.parametrize("fixed", [False, True])
 def test_an_audit_ends_in_time_and_can_be_continued(mechanism, fixed, tmp_path):

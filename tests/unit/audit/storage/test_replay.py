@@ -78,6 +78,7 @@ def test_a_verdict_that_its_counts_do_not_bear_is_noticed(saved):
     assert "its counts refute it" in found.failures[0]
 
 
+@pytest.mark.long
 def test_another_mechanism_under_the_same_name_does_not_pass(saved):
     quiet.__qualname__, quiet.__module__ = noisy.__qualname__, noisy.__module__
     found = replay(saved, quiet, seed=1)
@@ -118,6 +119,7 @@ def test_what_a_file_names_is_never_started(saved):
             replay(saved)
 
 
+@pytest.mark.long
 def test_a_pipeline_is_parsed_from_its_text(tmp_path):
     path = tmp_path / "adept.json"
     audit("clip(l2, C) | laplace(2*C/eps)", epsilon=1, dim=9, C=1, save=path)

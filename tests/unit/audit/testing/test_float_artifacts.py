@@ -60,6 +60,7 @@ def test_a_leak_in_the_last_bit_alone_is_found():
     assert isinstance(audit(leaky, [(0, 1)], epsilon=1, bits=True), Refuted)
 
 
+@pytest.mark.long
 def test_bits_are_seen_in_mixed_outputs_too():
     def sometimes_none(x, rng):
         return None if rng.random() < 0.05 else x + rng.laplace(scale=0.5)

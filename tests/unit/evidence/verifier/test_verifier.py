@@ -302,6 +302,7 @@ MISTAKEN = [
 ]
 
 
+@pytest.mark.long(every=2)
 # The names of tests must not hold addresses of functions: two processes would not agree on them.
 @pytest.mark.parametrize(("owner", "name", "mistake", "pipeline", "claim"), MISTAKEN, ids=[m[3] for m in MISTAKEN])
 def test_a_verdict_of_a_mistaken_analysis_is_not_accepted(monkeypatch, owner, name, mistake, pipeline, claim):

@@ -101,6 +101,7 @@ def test_a_grid_with_too_many_cells_is_refused() -> None:
         loss.delta(ZERO, True)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("text", "delta", "dim"),
     [

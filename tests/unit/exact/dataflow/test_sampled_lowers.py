@@ -139,6 +139,7 @@ def test_staircase_noise_on_a_record_replaced(size, gamma):
     assert verify(certify(verdict)).ok
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -224,6 +225,7 @@ def test_both_orders_of_a_record_and_its_absence_count(low, high, rate):
     assert verify(certify(found)).verdict == found.word
 
 
+@pytest.mark.long
 def test_what_absence_shows_in_several_steps():
     shown = 2 * math.log(2 / (1 + math.exp(-3)))
     verdict = check("poisson(0.5) | clamp(0, 3) | laplace(1) | clamp(-5, 0) | times(2)", epsilon=shown - 1e-6, dim=1)

@@ -62,6 +62,7 @@ def test_the_worst_of_all_pairs(first: str, dim: int, noise: tuple[float, float,
         assert float(found.b - found.a) < 1e-12
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(("first", "dim", "noise", "among"), CASES[1:5:3])
 def test_certificates(first: str, dim: int, noise: tuple[float, float, float], among: list[String]) -> None:
     text, truth = f"{first} | bits({noise[0]}, {noise[1]}, {noise[2]})", worst(noise, among, 0.7)

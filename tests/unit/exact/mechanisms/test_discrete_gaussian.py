@@ -157,6 +157,7 @@ def test_one_coordinate_is_the_worst_at_equal_l1_distance(sigma: str, shifts: tu
         assert spread_out(sigma, shifts, epsilon) <= mpf(most.b) + mpf("1e-20")
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("text", "dim", "neighbours", "shift"),
     [

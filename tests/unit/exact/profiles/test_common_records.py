@@ -25,6 +25,7 @@ def accounted(parts: list[tuple[str, float, float, int]], delta: float, pessimis
     return float(total.get_epsilon_for_delta(delta))
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     ("texts", "parts", "delta"),
     [

@@ -379,6 +379,7 @@ def test_what_always_holds() -> None:
     assert LevelBound(number(5), 2.0, 4).epsilon(number("0.01")) == 10
 
 
+@pytest.mark.long
 def test_it_is_used_where_the_norm_is_small() -> None:
     assert any(isinstance(bound, LevelBound) for bound in additive_uppers(Laplace(2), Ball(2, 1, 32)))
     assert not any(isinstance(bound, LevelBound) for bound in additive_uppers(Laplace("0.1"), Ball(2, 1, 32)))

@@ -218,6 +218,7 @@ def test_one_coin_for_a_whole_call_is_no_fixed_seed(here):
     assert here("OneCoin", "--epsilon", 1)[0] == 0
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(("name", "code"), [("RR", 0), ("Leaky", 2)])
 def test_a_check_stands_beside_what_is_declared(here, name, code):
     found, _, err = here(name, "--epsilon", 0.01, "--check")

@@ -63,6 +63,7 @@ def never_ends(x: Any) -> Any:
                 raise
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("code", "pair", "line", "said"),
     [
@@ -222,6 +223,7 @@ def sampled_or_not(rows: list[int], rng: Any) -> Any:
     return rng.random(2).sum() + rng.laplace() if len(rows) > 1 else rng.laplace(size=2).sum()
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("code", "told"),
     [
@@ -252,6 +254,7 @@ def test_a_bound_that_takes_more_replays_says_how_much_more_time_they_take() -> 
     assert _too_few(ReplayTrials(500, 1e-3), 50.0).endswith("that is out of reach")
 
 
+@pytest.mark.long
 def test_more_time_makes_as_many_replays_as_a_bound_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpassay.trace.runner.MOST_TRIALS", 160)
     result = dpassay.trace(

@@ -56,6 +56,7 @@ def by_the_last(x: int, rng: Any) -> list[bool]:
     return found
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     ("subject", "pair", "epsilon", "truth"),
     [

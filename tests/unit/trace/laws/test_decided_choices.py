@@ -77,6 +77,7 @@ def judged(subject: Any, epsilon: float = 1.0) -> Any:
     return judged_choices(tracer, (0, 1), (tracer.run(0), tracer.run(1)), make_guarantee(epsilon, 0))
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("name", CODE)
 def test_all_outcomes_are_known(name: str) -> None:
     subject, epsilon = CODE[name]
@@ -147,6 +148,7 @@ def test_torch() -> None:
     assert float(chosen.upper.b) == pytest.approx(math.log(2), rel=1e-6)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     "flip",
     [

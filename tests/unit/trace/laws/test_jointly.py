@@ -48,6 +48,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(("subject", "pair", "truth"), PROGRAMS, ids=[one[0].__name__ for one in PROGRAMS])
 def test_the_loss_is_that_of_what_two_numbers_decide(
     subject: Callable[..., Any], pair: tuple[Any, Any], truth: float

@@ -162,6 +162,7 @@ def in_the_name_of_an_index(x: float, rng: Any) -> Any:
     return pd.DataFrame({"value": [x + rng.laplace()]}, index=pd.Index([0], name=f"n={x}"))
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     ("code", "where"),
     [
@@ -254,6 +255,7 @@ def _holder(held: Any) -> _Kept:
     return found
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     "held",
     [(one for one in [3.0]), functools.lru_cache(lambda: 3.0), contextvars.ContextVar("v", default=3.0)],
@@ -298,6 +300,7 @@ def test_an_object_that_refuses_to_be_asked_is_no_error_of_ours() -> None:
     assert wrong.verdict.refuted
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("code", "verdict"),
     [

@@ -47,6 +47,7 @@ def own_noise(x):
 """
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     ("name", "verdict"),
     [

@@ -76,6 +76,7 @@ def now_and_then(x: Any, rng: np.random.Generator) -> Any:
     return first, x[1] + rng.laplace()
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     "code",
     [
@@ -146,6 +147,7 @@ def two_draws_and_one_of_nothing(x: float, rng: np.random.Generator) -> Any:
     return x + rng.laplace(), nothing.sum() + rng.laplace(size=0).sum()
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("code", [legacy_noise_beside_another_seed, two_draws_and_one_of_nothing])
 def test_other_bits_are_still_other_bits(code: Any) -> None:
     result = dpassay.trace(code, pairs=[(2.0, 3.0)], epsilon=1.001, hostile=False)

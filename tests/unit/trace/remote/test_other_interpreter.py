@@ -55,6 +55,7 @@ def started(interpreter: str) -> Iterator[Any]:
         tracer.close()
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("name", ["shared", "right", "single", "seeded"])
 def test_the_result_is_that_of_this_interpreter(name: str, started: Any) -> None:
     """Up to the numbers that depend on the time that a run takes."""

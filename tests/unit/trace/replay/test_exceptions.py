@@ -48,6 +48,7 @@ def checks_the_noise(x: float, rng: np.random.Generator) -> float:
     return x + noise
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("program", [checked, told_in_the_message, sometimes_fails])
 def test_exceptions_of_right_code_are_post_processing(program):
     result = dpassay.trace(program, pairs=[(0.0, 1.0)], epsilon=1, hostile=False, time="60s")

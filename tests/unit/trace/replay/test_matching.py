@@ -71,6 +71,7 @@ def by_name(rows: list[tuple[str, float]], rng: Any) -> list[tuple[str, float]]:
     return sorted((name, c + rng.laplace(0, 2)) for name, c in rows)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     ("code", "pair", "epsilon"),
     [

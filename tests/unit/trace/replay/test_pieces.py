@@ -79,6 +79,7 @@ def test_the_loss_of_pieces_is_that_of_their_densities(program: Any, true: float
     assert float(pieces.epsilon.mid) == pytest.approx(true, rel=1e-12)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(("program", "true"), TRUE[2:4], ids=lambda one: getattr(one, "__name__", ""))
 def test_right_code_is_bounded_and_wrong_code_is_not(program: Any, true: float) -> None:
     right = dpassay.trace(program, pairs=[PAIR], epsilon=true * 1.0001, hostile=False, time="60s")
@@ -105,6 +106,7 @@ def one_noise_for_two(x: float) -> list[float]:
     return [x + noise, 2 * x + noise]
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("program", [raw_in_a_part, something_else_in_a_part, one_noise_for_two])
 def test_leaks_beside_the_pieces_give_no_bound(program: Any) -> None:
     result = dpassay.trace(program, pairs=[PAIR], epsilon=9, hostile=False)

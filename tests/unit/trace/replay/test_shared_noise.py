@@ -123,6 +123,7 @@ FOLLOWED: dict[str, tuple[Callable[..., Any], float]] = {
 }
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("name", FOLLOWED)
 def test_the_loss_is_that_of_the_covariance(name: str) -> None:
     code, far = FOLLOWED[name]
@@ -257,6 +258,7 @@ def of_two_calls(x: Any, rng: Any) -> Any:
     return np.array(x) + ROOT @ noise
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     "code",
     [
@@ -299,6 +301,7 @@ def test_all_of_the_noise_of_a_hidden_sum_counts() -> None:
     assert upper == pytest.approx(gaussian(1.0), rel=1e-7)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("name", ["one by one", "root", "covariance", "cumsum of noise"])
 def test_a_claim_below_the_loss_is_not_met(name: str) -> None:
     code, far = FOLLOWED[name]

@@ -75,6 +75,7 @@ def test_the_file_has_all_that_the_trace_showed(tmp_path: Path) -> None:
     assert load_trace(tmp_path / "trace.json").two == PAIR[0]
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize("subject", [too_little, enough])
 def test_the_same_code_shows_the_same(subject: Any, tmp_path: Path) -> None:
     found = replay_trace(saved(subject, tmp_path), subject, seed=5)
@@ -167,6 +168,7 @@ def test_a_file_starts_nothing_by_itself(tmp_path: Path) -> None:
         trace(too_little, pairs=PAIR, epsilon=1, save=path)
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize(
     ("change", "said"),
     [

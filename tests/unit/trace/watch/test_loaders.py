@@ -61,6 +61,7 @@ def by_events(kind: str) -> None:
     made.compose(dp_accounting.SelfComposedDpEvent(sampled, 3))
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.usefixtures("short_traces")
 @pytest.mark.parametrize(
     ("kind", "taken"),
@@ -77,6 +78,7 @@ def test_other_batches_than_those_of_the_accountant_are_named(kind: str, taken: 
     assert warning.place.file == __file__
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.usefixtures("short_traces")
 @pytest.mark.parametrize(
     ("kind", "account"),

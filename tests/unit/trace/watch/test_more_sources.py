@@ -101,6 +101,7 @@ def test_noise_that_becomes_a_float_or_an_int_is_followed() -> None:
     assert whole.pair_epsilon.upper == pytest.approx(math.log(2.5), rel=1e-9)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("subject", "pair", "epsilon"),
     [

@@ -29,6 +29,7 @@ FOLLOWED: dict[str, tuple[Any, float]] = {
 }
 
 
+@pytest.mark.long(every=3)
 @pytest.mark.parametrize("code", FOLLOWED)
 def test_a_linear_function_has_the_loss_of_its_noise(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpassay.trace.runner.MOST_TRIALS", 150)
@@ -64,6 +65,7 @@ def test_the_watched_run_gives_what_the_code_gives(code: Any) -> None:
     assert natural.same(tracer.run(X, key=key).reading)
 
 
+@pytest.mark.long(every=2)
 @pytest.mark.parametrize(
     ("code", "said"),
     [
