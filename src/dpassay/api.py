@@ -19,7 +19,7 @@ from dpassay.core.guarantee import (
 )
 from dpassay.core.interval import Interval, outward
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import TIE, as_written, down, middle, number
+from dpassay.core.numbers import TIE, down, number
 from dpassay.core.parameters import merge_parameters, refuse_misspelled
 from dpassay.errors import ExpressionError, InputError, counted
 from dpassay.evidence.confirm import confirmed
@@ -128,10 +128,6 @@ def _judged(claim: Claim, pipeline: Pipeline, relation: Neighbours, *, tight: bo
     except (ArithmeticError, LookupError, ValueError, MemoryError) as error:
         if not has_extreme_numbers(pipeline, claim.guarantee):
             raise  # a fault of ours
-        claimed_delta = claim.guarantee.exact_delta
-        if claimed_delta.b > 0 and middle(claimed_delta) == 0:  # no double is as small
-            least = f"delta must be 0 (pure DP) or at least 1e-300, got {as_written(claimed_delta)}"
-            raise InputError(least) from error
         raise InputError(
             "these numbers are too large or too small for a verdict; choose numbers closer to 1 (multiplying noise and "
             "distances by the same factor changes nothing)"

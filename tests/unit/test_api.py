@@ -311,6 +311,8 @@ def test_only_a_bare_word_is_taken_for_the_name_of_a_claim():
 def test_a_delta_below_all_doubles_is_named_in_the_reason(text: str, delta: str) -> None:
     with pytest.raises(InputError, match=rf"delta must be 0 \(pure DP\) or at least 1e-300, got {delta}"):
         check(text, epsilon=1, delta=delta)
+    with pytest.raises(InputError, match=rf"at least 1e-300, got {delta}"):
+        dpassay.trace(lambda x, rng: x + rng.laplace(), [0.0, 1.0], epsilon=1, delta=delta)
 
 
 @pytest.mark.parametrize(

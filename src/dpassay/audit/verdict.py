@@ -83,15 +83,23 @@ def _about_batches(question: ResolvedAudit, state: AuditState, refuted: bool) ->
 
 
 def _same_every_run(state: AuditState) -> list[str]:
-    """A warning if each input gave the same output in all its runs."""
-    keys = [distinct(outputs.keys()) for outputs in state.game.shown if len(outputs) >= ENOUGH_RUNS]
+    """A warning if each input gave the same output in all stored runs, and was named alike in all others."""
+    stored = [outputs for outputs in state.game.shown if len(outputs) >= ENOUGH_RUNS]
+    keys = [distinct(outputs.keys()) for outputs in stored]
     if len(keys) < 2 or any(len(found) > 1 for found in keys) or len(distinct(keys)) == 1:
+        return []
+    if any(runs not in (first, second, runs - first - second) for first, second, runs in _named(state)):
         return []
     return [
         "Each input gave the same output in every run: the mechanism adds no noise, or the same noise in every call "
         "(a fixed seed, or noise that was drawn once and kept). If it reads answers to earlier calls from a file or a "
         "database, the verdict is about those: give it an empty one for each call."
     ]
+
+
+def _named(state: AuditState) -> list[tuple[int, int, int]]:
+    """In each round and for each input, how often the first and the second input were named, and in how many runs."""
+    return [row for counts in state.game.counts for row in counts.table()]
 
 
 def _bounds(question: ResolvedAudit, state: AuditState, refuted: bool, source: str) -> tuple[float, Interval | None]:

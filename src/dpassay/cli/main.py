@@ -9,6 +9,7 @@ import io
 import os
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -96,7 +97,8 @@ def _fail(error: DpassayError, code: int) -> None:
         said = str(ExpressionError(as_options(error.message), error.text, error.position))
     else:
         said = as_options(str(error))
-    print(escape_control_chars(f"dpassay: {said}"), file=sys.stderr)
+    with suppress(OSError):  # the code that was run may have closed it; 1 would mean that the claim is refuted
+        print(escape_control_chars(f"dpassay: {said}"), file=sys.stderr)
     raise SystemExit(code)
 
 

@@ -13,6 +13,7 @@ from dpassay.values import dataclass
 
 Metric = Literal["l1", "l2", "linf", "angle", "mahalanobis"]
 METRICS: tuple[str, ...] = get_args(Metric)
+LEAST_DELTA = 1e-300
 _DELTA = "delta must be 0 (pure DP) or lie strictly between 0 and 1"
 
 
@@ -109,6 +110,8 @@ class ApproxDP(_Stated):
         enclosed = _read(delta, _DELTA)
         if enclosed.a <= 0 or enclosed.b >= 1:
             raise InputError(f"{_DELTA}, got {delta}")
+        if middle(enclosed) < LEAST_DELTA:  # what is computed from it must still be a double
+            raise InputError(f"delta must be 0 (pure DP) or at least {LEAST_DELTA:g}, got {delta}")
         object.__setattr__(self, "exact_epsilon", _nonnegative(epsilon))
         object.__setattr__(self, "exact_delta", enclosed)
 

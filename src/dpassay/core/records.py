@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from pydantic import BaseModel, ValidationError
 
     Model = TypeVar("Model", bound=BaseModel)
 
@@ -46,8 +46,13 @@ def read_record(path: Path, model: type[Model], schema: str, what: str) -> Model
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(f"{path} is damaged: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise InputError(f"{path} is damaged: {first_fault(error)}") from None
+
+
+def first_fault(error: ValidationError) -> str:
+    """The first problem in data read from a file, and where it is."""
+    first = error.errors()[0]
+    return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, "))))
 
 
 def _without_doubles(entries: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def _rows(result: TraceResult) -> Iterator[tuple[str, str]]:
         for number, text, marked in code_around(finding.place.file, finding.place.line):
             yield "", f"{'>' if marked else ' '} {number} {text}"
     yield "rule", f"{finding.rule}: {meaning(finding.rule)}"
-    yield "as coded", result.pipeline or "no noise was seen"
+    yield "as coded", result.as_coded
     for label, x in zip(("first", "second"), result.pair, strict=True):
         yield label, shown(x, 200)
     for draw in dict.fromkeys(map(str, result.draws)):

@@ -17,8 +17,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 
 from dpassay.audit.testing.inference import proportion_interval
 from dpassay.core.files import write_whole
+from dpassay.core.records import first_fault
 from dpassay.errors import InputError
-from dpassay.text.models.folder import first_fault, read_json
+from dpassay.text.models.folder import read_json
 from dpassay.text.rewriters.catalogue import Specification
 
 SCHEMA = "dpassay/utility/2"

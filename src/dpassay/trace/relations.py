@@ -40,6 +40,8 @@ def check_different(inputs: Sequence[Any], pairs: Sequence[tuple[Any, Any]]) -> 
     dpassay.errors.InputError: both inputs of a pair are 1: equal inputs cannot be distinguished; give different ones
     """
     for x, y in pairs:
+        if same(x, y) and shown(x) != shown(y):  # 1, 1.0 and True
+            raise InputError(f"{shown(x)} and {shown(y)} are equal: give inputs of different values")
         if same(x, y):
             raise InputError(
                 f"both inputs of a pair are {shown(x)}: equal inputs cannot be distinguished; give different ones"

@@ -49,12 +49,21 @@ class TraceResult:
         return 1.0 if self.trials is None or upper == math.inf else self.trials.exception(upper)
 
     @property
+    def as_coded(self) -> str:
+        """The noise as a pipeline, or why there is none to show."""
+        if self.pipeline:
+            return self.pipeline
+        if self.draws:
+            return "noise that was not followed to the output"
+        return "no noise was seen" if self.trials is not None else "not watched to the end"
+
+    @property
     def rules(self) -> tuple[str, ...]:
         """The rules that the code violates, or that explain why it cannot be traced."""
         return tuple(dict.fromkeys(finding.rule for finding in self.findings))
 
     def __str__(self) -> str:
-        lines = [str(self.verdict), f"as coded: {self.pipeline or 'no noise was seen'}"]
+        lines = [str(self.verdict), f"as coded: {self.as_coded}"]
         lines += [] if self.neighbours is None else [f"neighbors: {self.neighbours}, as stated"]
         lines += [f"drawn: {draw}" for draw in self.draws] + [f"warning: {one.message}" for one in self.warnings]
         return "\n".join(lines)

@@ -100,6 +100,7 @@ class _Judged:
         return self.refuted, self.upper, lower, 0.0 if self.watched is None else down(self.watched.lower)
 
 
+@np.errstate(all="ignore")  # inputs may be huge, and their differences infinite
 def trace(
     f: Any,
     inputs: Sequence[Any] = (),

@@ -57,7 +57,9 @@ def test_guarantee_refuses_a_bad_delta_too(delta):
 def test_guarantee_picks_the_kind():
     assert isinstance(make_guarantee(1), PureDP)
     assert isinstance(make_guarantee(1, 0.0), PureDP)
-    assert isinstance(make_guarantee(1, "1e-400"), ApproxDP)
+    assert isinstance(make_guarantee(1, "1e-300"), ApproxDP)
+    with pytest.raises(InputError, match=r"delta must be 0 \(pure DP\) or at least 1e-300, got 1e-400"):
+        make_guarantee(1, "1e-400")
 
 
 def test_printed_forms():

@@ -162,7 +162,8 @@ def as_mechanism(thing: Any) -> Mechanism:
     # A parameter called n or rng that would get something else is a mistake; the first is the input, whatever its name.
     misplaced = [a for i, a in enumerate(names) if (a == "rng" or (a == "n" and i > 0)) and call[i : i + 1] != (a,)]
     if not call or misplaced or any(p.kind is p.KEYWORD_ONLY for p in required):
-        raise InputError(f"the function {name} needs ({', '.join(names)}); give {ALLOWED}")
+        takes = f"needs ({', '.join(names)})" if names else "has no parameter for the input"
+        raise InputError(f"the function {name} {takes}; give {ALLOWED}")
     return RunnableObject(thing, len(names))
 
 

@@ -23,7 +23,7 @@ def trace_shown(result: TraceResult) -> dict[str, Any]:
         "note": f"This rests on counted runs: its error probability is {verdict.alpha:g}." if verdict.refuted else "",
         "findings": [*map(_finding, result.findings), *(_finding(one, "warning: ") for one in result.warnings)],
         "facts": [
-            ("as coded", result.pipeline or "no noise was seen"),
+            ("as coded", result.as_coded),
             ("claimed", str(verdict.guarantee)),
             *([] if result.neighbours is None else [("between", str(result.neighbours))]),
             ("first input", shown(result.pair[0], 300)),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpassay.core.files import write_whole
+from dpassay.core.records import first_fault
 from dpassay.errors import InputError
 
 if TYPE_CHECKING:
@@ -167,12 +168,6 @@ def read_json(path: Path, what: str, stamp: tuple[str, str], absent: str, larges
     if not isinstance(data, dict) or data.get(name) != value:
         raise InputError(f"{path} is not {what}: its {name} is not {value!r}; {absent}")
     return data
-
-
-def first_fault(error: ValidationError) -> str:
-    """The first problem in data read from a file, and where it is."""
-    first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 def _model_json(folder: Path) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from typing import Any
 
 from dpassay.core.interval import bound, outward_fixed
 from dpassay.core.json import plain
-from dpassay.core.numbers import INFINITY, down
+from dpassay.core.numbers import INFINITY, as_written, down
 from dpassay.errors import InputError, counted
 from dpassay.trace.findings.findings import Finding, beyond_runs, without_noise
 from dpassay.trace.findings.leaks import first_holder
+from dpassay.trace.natural.events import OF_TYPE
 from dpassay.trace.natural.failing import WatchedTooLong
 from dpassay.trace.natural.outputs import CannotBeRead, leaves
 from dpassay.trace.replay.trials import OUT_OF_REACH, ReplayTrials, needed
@@ -56,6 +57,8 @@ def _leak(tracer: Any, judged: Any) -> Finding:
     always = count.hits == (count.runs[0], 0)
     if count.path.startswith("exception"):
         return Finding("raises", None, "an exception tells the inputs apart")
+    if always and count.path.startswith(OF_TYPE):
+        return Finding("leak", None, f"{count.path} tells the inputs apart")
     if always and count.path:
         holder = first_holder(tracer, judged.pair[count.first], count.value)
         where, place = (count.path, None) if holder is None else (f"{count.path} is {holder[0]} and", holder[1])
@@ -186,9 +189,8 @@ def next_audit(name: str, judged: Any, guarantee: Any) -> str:
     except (InputError, TypeError, ValueError):
         pair = "…"
     pair = pair if len(pair) <= 200 else "…"
-    delta = f" --delta {guarantee.delta:g}" if guarantee.delta else ""
+    epsilon, delta = as_written(guarantee.exact_epsilon), as_written(guarantee.exact_delta) if guarantee.delta else ""
     if ":" in name:
-        return f"Next: dpassay audit --python {name} --pair '{pair}' --epsilon {guarantee.claimed:g}{delta}"
-    return f"Next: dpassay.audit({name}, pairs=[{pair}], epsilon={guarantee.claimed:g}" + (
-        f", delta={guarantee.delta:g})" if guarantee.delta else ")"
-    )
+        more = f" --delta {delta}" if delta else ""
+        return f"Next: dpassay audit --python {name} --pair '{pair}' --epsilon {epsilon}{more}"
+    return f"Next: dpassay.audit({name}, pairs=[{pair}], epsilon={epsilon}" + (f", delta={delta})" if delta else ")")

@@ -183,14 +183,20 @@ def wrong_formula(use: NoiseSite) -> Finding | None:
     return Finding("wrong-formula", place, said)
 
 
-def too_large(uses: Sequence[NoiseSite], epsilon: Number, claimed: str, least: bool = False) -> Finding:
-    """A loss that exceeds the claim, at the line where most of it arises."""
+def too_large(
+    uses: Sequence[NoiseSite], epsilon: Number, claimed: str, least: bool = False, behind: bool = False
+) -> Finding:
+    """A loss that exceeds the claim, at the line where most of it arises.
+
+    `least`: other parts of the output may add to it; `behind`: of what rounding or clamping leaves of the sum.
+    """
     worst = max(uses, key=lambda use: float(np.nansum(np.abs(use.gap))))
     law = worst.laws[0]
     if (law.kind == "bernoulli").all() and epsilon.a == INFINITY.a:
         said = f"{worst.x.place} keeps or drops each of {law.kind.size:,} numbers, and adds no noise to those it keeps"
         return Finding("loss-too-large", worst.x.place, f"{said}: ε = ∞ for this pair, where {claimed} is claimed")
     size = "∞" if epsilon.a == INFINITY.a else bound(down(epsilon), -1) if least else grouped(float(epsilon.a))
+    sign = "≥" if least and size != "∞" else "="
     if (law.kind == "bernoulli").all():
         shares = [float(np.asarray(one.share).flat[0]) for one in worst.laws]
         numbers = "a bit" if law.kind.size == 1 else f"{law.kind.size:,} bits, the first of which"
@@ -201,7 +207,7 @@ def too_large(uses: Sequence[NoiseSite], epsilon: Number, claimed: str, least: b
         return Finding(
             "loss-too-large",
             worst.x.place,
-            f"{said} for the other: ε = {size} for this pair, where {claimed} is claimed",
+            f"{said} for the other: ε {sign} {size} for this pair, where {claimed} is claimed",
         )
     gaps = np.abs(worst.gap[law.kind != "none"]).reshape(-1)
     gaussian = bool((law.kind == "gaussian").any())
@@ -216,7 +222,7 @@ def too_large(uses: Sequence[NoiseSite], epsilon: Number, claimed: str, least: b
         "loss-too-large",
         worst.x.place,
         f"{worst.x.place} adds {noise_in_words(worst, 'noise')} to {what} that {differ} by {distance:.6g}{norm}: "
-        f"{more}ε {'≥' if least else '='} {size} for this pair{', after rounding or clamping too' if least else ''}, "
+        f"{more}ε {sign} {size} for this pair{', after rounding or clamping too' if behind else ''}, "
         f"where {claimed} is claimed",
     )
 

@@ -107,17 +107,17 @@ def suggested(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> Suggested:
     exact = steady and not constant and not hidden(first) and not other_randomness(replays)
     fresh = not any(one.infinite for one in found)
     lower, upper, loss = ZERO, INFINITY, None
-    if exact:
-        lower, loss, more = _lower(first, guarantee)
-        if (more or not fresh) and (keeps_answers(tracer, (x, y)) or doubted(tracer, (x, y), first)):
-            exact, lower, loss, more, found = False, ZERO, None, [], []
-        found += more
     everything = pair_loss(uses) if steady and first.comparable and all(one.equal for one in replays) else None
     seen = not branching and not constant and not hidden(first)
     seen = seen and (untracked_draw(replays) is None or unused(tracer, (x, y), replays))
     seen = seen and not keeps_answers(tracer, (x, y))
     if everything is not None and fresh and seen and holds_far_out(tracer, x, y, nodes):
         upper = everything.epsilon(delta)
+    if exact:
+        lower, loss, more = _lower(first, guarantee, least=upper.a == INFINITY.a)
+        if (more or not fresh) and (keeps_answers(tracer, (x, y)) or doubted(tracer, (x, y), first)):
+            exact, lower, loss, more, found = False, ZERO, None, [], []
+        found += more
     if exact and not fresh:
         lower = INFINITY
     around = set.intersection(*(set(one.differing) for one in replays))
@@ -221,8 +221,11 @@ def _why_open(
     return [Finding(rule, place, said.format(where=path_of(replays[0].x.output, around[0])))]
 
 
-def _lower(first: Replay, guarantee: Any) -> tuple[Number, PrivacyLoss | None, list[Finding]]:
-    """What the released numbers show, and what they show after rounding or clamping."""
+def _lower(first: Replay, guarantee: Any, least: bool) -> tuple[Number, PrivacyLoss | None, list[Finding]]:
+    """What the released numbers show, and what they show after rounding or clamping.
+
+    `least`: other parts of the output may show more.
+    """
     delta, limit = guarantee.exact_delta, limit_of(guarantee, first.x.draws).b
     released = [use for use in first.uses if use.released and alone(use)]
     found: list[Finding] = []
@@ -233,12 +236,12 @@ def _lower(first: Replay, guarantee: Any) -> tuple[Number, PrivacyLoss | None, l
         lower = of_different_scales(parts, delta)
     if lower.a > limit:
         found = [one for use in released if (one := wrong_formula(use)) is not None]
-        found.append(too_large(released, lower, str(guarantee), least=loss is None))
+        found.append(too_large(released, lower, str(guarantee), least=least or loss is None))
     for coarse in first.coarse:
         shown = behind(coarse, delta)
         if shown.a > limit and shown.a > lower.a:
             hidden = [NoiseSite(coarse.of_x, coarse.of_y, released=False)]
-            lower, found = shown, [too_large(hidden, shown, str(guarantee), least=True)]
+            lower, found = shown, [too_large(hidden, shown, str(guarantee), least=True, behind=True)]
     return lower, loss, found
 
 

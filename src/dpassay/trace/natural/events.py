@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ from dpassay.trace.natural.whole import WholeReading, numbers_in
 from dpassay.trace.watch.record import distinct
 from dpassay.values import dataclass
 
-MOST_COLUMNS, MOST_PAIRED, MOST_VALUES, MOST_FORMS = 400, 40, 12, 4
+MOST_COLUMNS, MOST_PAIRED, MOST_CROSSED, MOST_VALUES, MOST_FORMS = 400, 40, 6, 12, 4
 USUAL = 0.95  # of the texts: a few may happen to be read differently
+OF_TYPE = "the type of "  # begins the path of an event that is about a type
 AGAIN = 3  # times that a number is output, which is unlikely with noise
 _FEATURES: dict[str, Callable[[Any], Any]] = {
     "the last character of": lambda value: value[-1:] if isinstance(value, str | bytes) else None,
@@ -97,10 +99,17 @@ def _shapes(first: RunOutputs, second: RunOutputs) -> Iterator[CountedEvent]:
     rates = {
         part: (parts[0][part] / len(first), parts[1][part] / len(second)) for part in set(parts[0]) | set(parts[1])
     }
+    there = [Counter(path for one in side for path in set(one.paths)) for side in (first, second)]
+    always = {path for path in there[0] if there[0][path] == len(first) and there[1][path] == len(second)}
     for path, kind in sorted(rates, key=lambda part: (-abs(rates[part][0] - rates[part][1]), part))[:MOST_VALUES]:
-        if rates[path, kind] != (1.0, 1.0):
-            said = f"it raises {kind}" if path == "exception" else f"there is {path}" + f" ({kind})" * bool(kind)
-            yield CountedEvent(said, _each(_has, path, kind), path)
+        if rates[path, kind] == (1.0, 1.0):
+            continue
+        said, about = f"there is {path}" + f" ({kind})" * bool(kind), path
+        if path == "exception":
+            said = f"it raises {kind}"
+        elif path in always:
+            said, about = f"{path} has the type {kind}", f"{OF_TYPE}{path}"
+        yield CountedEvent(said, _each(_has, path, kind), about)
     for form, _ in (*sides[0].most_common(3), *sides[1].most_common(3)):
         said = ", ".join(f"{path} {kind}".strip() for path, kind in zip(*form, strict=True))
         yield CountedEvent(f"the output has this form: {said}"[:200], _each(_has_form, form))
@@ -269,10 +278,35 @@ def _last_bytes(values: Array) -> Array:
 
 
 def _thresholds(columns: Sequence[OutputColumn], tables: Sequence[Array], delta: float) -> Iterator[CountedEvent]:
-    """A number above or below a limit: the two best limits for each."""
+    """A number above or below a limit, the two best limits for each, or between two."""
     for k, column in enumerate(columns):
-        for limit, above in _best_limits(tables[0][:, k], tables[1][:, k], delta):
+        sides = [table[:, k] for table in tables]
+        for limit, above in _best_limits(sides[0], sides[1], delta):
             yield _beyond(column.said, limit, above, column.of)
+        for low, high in _best_ranges(sides) if k < MOST_PAIRED else ():
+            yield CountedEvent(f"{column.said} is from {low:.6g} to {high:.6g}", partial(_within, column, low, high))
+
+
+def _best_ranges(sides: Sequence[Array]) -> Iterator[tuple[float, float]]:
+    """Ranges in which numbers of one input lie most often, compared with once or three times those of the other."""
+    sides = [side[np.isfinite(side)] for side in sides]
+    if not all(side.size for side in sides):
+        return
+    pooled = np.concatenate(sides)
+    order = np.argsort(pooled, kind="stable")
+    values, own = pooled[order], (np.arange(pooled.size) < sides[0].size)[order]
+    for first, times in ((True, 1), (True, 3), (False, 1), (False, 3)):
+        gains = np.where(own == first, 1 / sides[0 if first else 1].size, -times / sides[1 if first else 0].size)
+        sums = np.concatenate([[0.0], np.cumsum(gains)])
+        last = int(np.argmax(sums - np.minimum.accumulate(sums)))
+        start = int(np.argmin(sums[: last + 1]))
+        if 0 < start < last < pooled.size:  # otherwise it is a limit
+            yield float(values[start - 1] + values[start]) / 2, float(values[last - 1] + values[last]) / 2
+
+
+def _within(column: OutputColumn, low: float, high: float, outputs: RunOutputs) -> Array:
+    numbers = column.of(outputs)
+    return np.asarray((numbers >= low) & (numbers <= high))
 
 
 def _beyond(what: str, limit: float, above: bool, value: Callable[[RunOutputs], Array]) -> CountedEvent:
@@ -328,10 +362,33 @@ def _together(
     finite = [table[np.isfinite(table).all(axis=1)] for table in tables]
     if min(map(len, finite)) < 10:
         return
+    yield from _corners(columns[:MOST_CROSSED], finite)
     for of in projections(columns, finite):
         sides = [of.of_rows(table) for table in finite]
         for limit, above in _best_limits(sides[0], sides[1], delta):
             yield _beyond(str(of), limit, above, of)
+
+
+def _corners(columns: Sequence[OutputColumn], tables: Sequence[Array]) -> Iterator[CountedEvent]:
+    """One number above and another one below its median for one of the inputs, or both above, or below."""
+    found = []
+    for middles in ([_middle(side) for side in table.T] for table in tables):
+        high = [table[:, : len(columns)] > middles[: len(columns)] for table in tables]
+        for (i, j), above in product(combinations(range(len(columns)), 2), product((True, False), repeat=2)):
+            rates = [float(np.mean((side[:, i] == above[0]) & (side[:, j] == above[1]))) for side in high]
+            told = abs(math.log((rates[0] + 1e-2) / (rates[1] + 1e-2)))
+            found.append((told, (i, j), above, (middles[i], middles[j])))
+    for _, (i, j), above, limits in sorted(found, reverse=True)[:4]:
+        both, words = (columns[i], columns[j]), [">" if one else "≤" for one in above]
+        said = " and ".join(f"{one.said} {w} {t:.6g}" for one, w, t in zip(both, words, limits, strict=True))
+        yield CountedEvent(said, partial(_is_in_corner, both, limits, above))
+
+
+def _is_in_corner(
+    both: tuple[OutputColumn, OutputColumn], limits: tuple[float, float], above: tuple[bool, bool], outputs: RunOutputs
+) -> Array:
+    i, j = ((one.of(outputs) > limit) == high for one, limit, high in zip(both, limits, above, strict=True))
+    return np.asarray(i & j & np.isfinite(both[0].of(outputs)) & np.isfinite(both[1].of(outputs)))
 
 
 def _steady(what: str, place: tuple[OutputColumn, OutputColumn, int], sides: Sequence[Array]) -> Iterator[CountedEvent]:

@@ -10,6 +10,7 @@ from dpassay.trace.natural.columns import Array, OutputColumn, RunOutputs
 from dpassay.values import dataclass
 
 MOST_WRITTEN = 4  # weights that are written out
+SINGULAR = 1e-9  # an eigenvalue of correlations below this is 0
 ROWS = 10  # outputs for each number, from which their covariance is taken
 
 
@@ -50,8 +51,9 @@ class Projection:
             said = self.columns[k].said
             if np.isfinite(self.low[k]):
                 said = f"clip({said}, {self.low[k]:.6g}, {self.high[k]:.6g})"
-            parts.append(f"{self.weights[k]:.3g}·{said}")
-        return " + ".join(parts).replace("+ -", "− ") or "0"
+            size, minus = f"{abs(self.weights[k]):.3g}", "−" if self.weights[k] < 0 else ""
+            parts.append(minus + (said if size == "1" else f"{size}·{said}"))
+        return " + ".join(parts).replace("+ −", "− ") or "0"
 
 
 def likelihood_ratio(columns: Sequence[OutputColumn], centres: Centres) -> Projection:
@@ -65,7 +67,8 @@ def likelihood_ratio(columns: Sequence[OutputColumn], centres: Centres) -> Proje
 
 
 def projections(columns: Sequence[OutputColumn], tables: Sequence[Array]) -> Iterator[Projection]:
-    """By medians, which rare large numbers do not move; kept between the two; by covariance; by means, for 0 and 1."""
+    """By medians, which rare large numbers do not move; kept between the two; by covariance; without any noise; by
+    means, for 0 and 1."""
     medians = [np.median(table, axis=0) for table in tables]
     spread = np.mean(
         [np.median(np.abs(table - middle), axis=0) for table, middle in zip(tables, medians, strict=True)], axis=0
@@ -77,12 +80,33 @@ def projections(columns: Sequence[OutputColumn], tables: Sequence[Array]) -> Ite
     yield Projection(columns, _ratio(np.sign(apart), spread), low, high)
     if 2 <= len(columns) <= min(map(len, tables)) / ROWS:  # Fisher's discriminant: noise of different numbers may agree
         together = np.mean([np.cov(table, rowvar=False) for table in tables], axis=0)
-        weights = np.linalg.pinv(together, rcond=1e-9, hermitian=True) @ apart
-        yield Projection(columns, _ratio(weights, np.ones(len(weights))), -unbounded, unbounded)
+        if np.isfinite(together).all():
+            weights = np.linalg.pinv(together, rcond=1e-9, hermitian=True) @ apart
+            yield Projection(columns, _ratio(weights, np.ones(len(weights))), -unbounded, unbounded)
+            if (weights := _without_noise(together, means[0] - means[1])) is not None:
+                yield Projection(columns, _ratio(weights, np.ones(len(weights))), -unbounded, unbounded)
     varies = np.mean([table.var(axis=0) for table in tables], axis=0)
     few = (spread == 0) & (varies > 0)  # values: with more of them, the means of some runs are unreliable
     if few.any():
         yield Projection(columns, _ratio(np.where(few, means[0] - means[1], 0.0), varies), -unbounded, unbounded)
+
+
+def _without_noise(together: Array, apart: Array) -> Array | None:
+    """Weights of a sum that is constant for each input, but not the same; the largest is 1 or −1."""
+    scale = np.sqrt(np.diag(together))
+    varied = np.flatnonzero(scale > 0)  # constants are events of their own
+    if varied.size < 2:
+        return None
+    scale = scale[varied]
+    sizes, directions = np.linalg.eigh(together[np.ix_(varied, varied)] / np.outer(scale, scale))
+    still = directions[:, sizes < SINGULAR]
+    found = still @ (still.T @ (apart[varied] / scale)) / scale
+    most = np.abs(found).max(initial=0.0)
+    if most * np.abs(apart).max() < SINGULAR:
+        return None
+    weights = np.zeros(len(apart))
+    weights[varied] = np.where(np.abs(found) < SINGULAR * most, 0.0, found / most)
+    return weights * np.sign(weights[np.flatnonzero(weights)[0]])
 
 
 def _ratio(one: Array, by: Array) -> Array:

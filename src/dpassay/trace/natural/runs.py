@@ -107,6 +107,7 @@ class Natural:
 
     def __init__(self, call: Call, until: float = float("inf"), subject: Any = None) -> None:
         self.call, self.until = call, until
+        self.errors = np.geterr()  # what numpy does about overflow, for the code; an analysis ignores it
         self.held = generators_of(call if subject is None else subject)
         seeds = fixed_seeds(call if subject is None else subject)
         self.fixed, self.seeded = ([one for one in seeds if bool(one.line) is known] for known in (True, False))
@@ -206,7 +207,7 @@ class Natural:
             for (x, key), rng in zip(asked, several, strict=False):
                 if time.monotonic() > self.until:
                     break
-                with known_bits(key, self.held, keep=False) if each else nullcontext():
+                with known_bits(key, self.held, keep=False) if each else nullcontext(), np.errstate(**self.errors):
                     found.append(run_naturally(self.call, x, key, rng).data())
         return found
 

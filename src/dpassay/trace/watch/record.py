@@ -336,7 +336,8 @@ class RecordedRun:
             raise TooManyDraws(f"more than {self.most:,} draws")
         other = self.replaced.get(len(self.draws))
         if other is not None and other.shape == values.shape and _possible(other, parameters.get("p"), distribution):
-            values = asarray(other, dtype=values.dtype)
+            whole = values.dtype.kind in "iu" and other.dtype.kind in "iu"  # one of Python's may need uint64
+            values = asarray(other, dtype=None if whole else values.dtype)
         draw = DrawRecord(source, distribution, parameters, array(values), caller(), self.number, numbered(values.size))
         self.draws.append(draw)
         return draw

@@ -51,6 +51,7 @@ class Tracer:
         self._watching = self._keeping = False
         self._restoring = True
         self._said: dict[int, tuple[Any, str]] = {}
+        self._errors = np.geterr()
 
     def run(
         self,
@@ -86,7 +87,9 @@ class Tracer:
                 try:
                     run.output = plain(output)
                 except RecursionError:
-                    raise MechanismError("the output contains itself: return numbers, texts, lists or dicts") from None
+                    raise MechanismError(
+                        "the output is nested too deeply, or contains itself: return numbers, texts, lists or dicts"
+                    ) from None
             if key is not None and run.reading is None:
                 run.reading = read(output, bare)  # what this does with a tensor is not what the code does
         self.remember(x, run)
@@ -139,7 +142,9 @@ class Tracer:
     @cached_property
     def natural(self) -> Natural:
         """The same code, unwatched."""
-        return Natural(self.call, subject=[self.subject, *self.code])
+        found = Natural(self.call, subject=[self.subject, *self.code])
+        found.errors = self._errors
+        return found
 
     @property
     def _mechanism(self) -> Any:
