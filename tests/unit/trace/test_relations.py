@@ -20,6 +20,11 @@ def test_equal_inputs_are_refused(x: Any) -> None:
     check_different([x, x, 2], [])
 
 
+def test_inputs_of_one_value_are_named_as_they_are() -> None:
+    with pytest.raises(InputError, match="True and 1 are equal: give inputs of different values"):
+        check_different([], [(True, 1)])
+
+
 def test_equal_inputs_among_others_make_no_pair() -> None:
     result = trace(lambda x, rng: x + rng.laplace(), [1.0, 1.0, 2.0], epsilon=1, hostile=False)
     assert result.pair == (1.0, 2.0)

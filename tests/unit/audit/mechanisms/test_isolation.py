@@ -5,6 +5,7 @@ claim that holds is refuted with probability at most α = 1e-9, so one refutatio
 """
 
 import copy
+import math
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
@@ -343,6 +344,13 @@ def test_the_same_noise_in_every_call_is_named():
     assert verdict.refuted
     assert any("same output in every run" in said for said in verdict.warnings)
     assert not audit(lambda x, rng: 5.0, [(0.0, 1.0)], epsilon=1, runs=300).warnings
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_seldom_other_answers_are_not_the_same_output_in_every_run(seed):
+    keeps = math.e**4 / (1 + math.e**4)
+    right = audit(lambda x, rng: x if rng.random() < keeps else 1 - x, [(0, 1)], epsilon=4, runs=1000, seed=seed)
+    assert not right.warnings
 
 
 class Uncopyable:

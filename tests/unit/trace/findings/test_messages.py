@@ -23,6 +23,22 @@ def reason(f: Any, pair: tuple[Any, Any] = (0, 1), **more: Any) -> str:
     return dpassay.trace(f, **{"pairs": [pair], "epsilon": 1, "hostile": False, **more}).verdict.reason
 
 
+def test_the_next_audit_tests_the_claim_itself() -> None:
+    """ln 3 to six digits is below ln 3, and false of code whose loss is ln 3."""
+    assert "epsilon=1.0986122886681098" in reason(lambda x, rng: x + 50 * rng.standard_t(3), epsilon=math.log(3))
+
+
+def test_a_nested_output_is_not_said_to_contain_itself() -> None:
+    def nested(x: float, rng: Any) -> Any:
+        found = [x + rng.laplace()]
+        for _ in range(3000):
+            found = [found]
+        return found
+
+    with pytest.raises(MechanismError, match="nested too deeply, or contains itself"):
+        reason(nested)
+
+
 def test_no_result_is_asked_about() -> None:
     with pytest.raises(MechanismError, match=r"returned None on every run: did you forget `return`\?"):
         reason(lambda x: None)
