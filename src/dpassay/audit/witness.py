@@ -71,7 +71,7 @@ def _for_the_reader(
             features = rule.distinguisher.weightiest([part(one, 0, SEARCHED) for one in more])
     except Exception:  # an output may be anything, and describing it must not cost the verdict
         return (), None, ()
-    return some, failure, tuple(escape_control_chars(feature).replace("\n", " ") for feature in features)
+    return some, failure, tuple(escape_control_chars(feature).replace("\n", " ") for feature in features if feature)
 
 
 def witness_rows(witness: SampledWitness, guarantee: Guarantee) -> list[tuple[str, str]]:

@@ -175,13 +175,18 @@ class Distinguisher(ABC):
 def how_often(what: str, first: float, second: float) -> str:
     """A feature with the share of each input's outputs that have it; a long name is shortened in the middle.
 
+    Empty if both have it equally often.
+
     >>> how_often("'fly'", 0.25, 0.5)
     "'fly' in 50% of the second's outputs and 25% of the first's"
     """
     what = what if len(what) <= LONGEST_NAME else f"{what[: LONGEST_NAME // 2]}…{what[-LONGEST_NAME // 3 :]}"
     more, less = ("second", "first") if second > first else ("first", "second")
     high, low = max(first, second), min(first, second)
-    return f"{what} in {100 * high:.3g}% of the {more}'s outputs and {100 * low:.3g}% of the {less}'s"
+    shares = f"{100 * high:.3g}", f"{100 * low:.3g}"
+    return (
+        f"{what} in {shares[0]}% of the {more}'s outputs and {shares[1]}% of the {less}'s" if len({*shares}) > 1 else ""
+    )
 
 
 def where_apart(name: str, first: Array, second: Array) -> str:
@@ -193,12 +198,15 @@ def where_apart(name: str, first: Array, second: Array) -> str:
     >>> where_apart("x", np.array([1.0, 2.0, 3.0, 4.0]), np.array([3.0, 4.0, 5.0, 6.0]))
     "x above 2 in 100% of the second's outputs and 50% of the first's"
     """
-    first, second = (np.sort(side[np.isfinite(side)]) for side in (first, second))
-    if not len(first) or not len(second):
+    known = [np.sort(side[np.isfinite(side)]) for side in (first, second)]
+    if not all(map(len, known)):
         return name
-    values = distinct(np.concatenate([first, second]))
-    below = [np.searchsorted(side, values, side="right") / len(side) for side in (first, second)]
+    values = distinct(np.concatenate(known))
+    sizes = len(first), len(second)
+    below = [np.searchsorted(side, values, side="right") / size for side, size in zip(known, sizes, strict=True)]
     gaps = np.concatenate([[0.0], below[1] - below[0]])
+    if abs(gaps[-1]) >= gaps.max() - gaps.min():  # the numbers that there are say no more than how many there are
+        return how_often(f"{name} present", *(len(side) / size for side, size in zip(known, sizes, strict=True)))
     highest = int(gaps.argmax()) if gaps.max() > 0 else len(gaps) - 1  # at both ends the difference is 0
     low, high = sorted((int(gaps.argmin()), highest))
     if low == high:

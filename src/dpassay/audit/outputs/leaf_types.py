@@ -42,7 +42,8 @@ def reader_of(kind: type) -> Reader | None:
         (PurePath, _as_text),
         (SimpleNamespace, _namespace),
         (arrays.array, _buffer),
-        ((deque, KeysView, ValuesView), _entries),
+        (deque, _deque),
+        ((KeysView, ValuesView), _entries),
         (BaseException, _exception),
     ):
         if issubclass(kind, known):
@@ -169,6 +170,11 @@ def _entries(walk: LeafReader, path: str, item: Any) -> None:
     sequence(walk, path, list(item))
 
 
+def _deque(walk: LeafReader, path: str, item: Any) -> None:
+    _entries(walk, path, item)
+    walk.put(f"{path}.maxlen", item.maxlen)
+
+
 def _exception(walk: LeafReader, path: str, item: BaseException) -> None:
     walk.named(path, item)
     walk.read(f"{path}.args", item.args)
@@ -198,6 +204,7 @@ def _frame(walk: LeafReader, path: str, item: Any) -> None:
     walk.put(f"{path}.shape", str(item.shape))
     walk.read(f"{path}.columns", item.columns)
     walk.read(f"{path}.index", item.index)
+    _attributes(walk, path, item)
     from dpassay.audit.outputs.leaves import shown_key
 
     for i, name in enumerate(item.columns):
@@ -210,7 +217,13 @@ def _series(walk: LeafReader, path: str, item: Any) -> None:
     walk.read(f"{path}.name", item.name)
     walk.read(f"{path}.index", item.index)
     walk.put(f"len({path})", len(item))
+    _attributes(walk, path, item)
     _values(walk, path, item)
+
+
+def _attributes(walk: LeafReader, path: str, item: Any) -> None:
+    if item.attrs:  # what the code says about its data, which is saved with it
+        walk.read(f"{path}.attrs", item.attrs)
 
 
 def _index(walk: LeafReader, path: str, item: Any) -> None:

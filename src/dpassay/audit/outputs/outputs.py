@@ -164,8 +164,16 @@ class Outputs:
     @property
     def fractional(self) -> bool:
         """Whether there are numbers that are not integers."""
+        return self._has_more_than(0)
+
+    @property
+    def unrounded(self) -> bool:
+        """Whether there are numbers with more than six decimals; the last bits of others follow from their decimals."""
+        return self._has_more_than(6)
+
+    def _has_more_than(self, decimals: int) -> bool:
         found = [self.numbers] if self.numbers is not None else self._vectors
-        return any(np.any(np.isfinite(n) & (n != np.rint(n))) for n in found if n is not None)
+        return any(np.any(np.isfinite(n) & (n != np.round(n, decimals))) for n in found if n is not None)
 
     def lengths(self) -> Array:
         """How long each output is: characters of a text, entries of a vector or list; NaN if neither."""
@@ -433,7 +441,11 @@ def kind_of(item: Any) -> str:
     if vector is None or isinstance(item, Enum):
         return type(item).__name__
     if isinstance(item, _NUMBERS):
-        return "number" if isinstance(item, float) else _KINDS.get(np.asarray(item).dtype.kind, type(item).__name__)
+        if isinstance(item, float):
+            return "number"
+        if isinstance(item, np.integer) and item.dtype != np.int64:
+            return item.dtype.name
+        return _KINDS.get(np.asarray(item).dtype.kind, type(item).__name__)
     if isinstance(item, np.ndarray):
         shape = f", shape {item.shape}" if item.ndim != 1 else ""
         return f"vector[{len(vector)}]{shape}" + ("" if item.dtype == np.float64 else f" of {item.dtype}")

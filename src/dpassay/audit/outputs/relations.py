@@ -34,6 +34,7 @@ from dpassay.audit.outputs.ngrams import code_points, count_path, each_once, how
 from dpassay.audit.outputs.outputs import Array, Outputs, part
 
 EXAMINED = 512  # outputs of each input
+FEW = 16  # columns: of one, this many times as many outputs are examined in the same time
 MODULI = tuple(range(2, 11))
 POWERS = tuple(float(1 << k) for k in range(4, 30))  # of two, for single integers
 GRAINS = tuple(10.0**-k for k in range(7))
@@ -46,13 +47,15 @@ BEST = 2  # relations of each sort
 SURE = 5.0  # by what factor a squared deviation must exceed the largest one due to chance
 CLEARLY = 1.5  # how many times farther from chance a sum or difference must be than the numbers themselves
 FEWEST_CORRELATED, NEARLY_ONE = 16, 1 - 1e-9
+ENOUGH = 8  # exact multiples of a grain in the outputs of an input
 AS_FAR = 0.6  # share of the largest deviation that is enough to prefer a coarser grain
 EXACT, LARGEST = 2.0**53, 1e100  # integers that doubles represent, and numbers whose squares they do
 
 
 def related_numbers(sides: Sequence[Array], paths: Sequence[str]) -> list[View]:
     """Relations of columns of numbers, one matrix for each of two inputs."""
-    sides = [rows[:EXAMINED, :MOST_CORRELATED] for rows in sides]
+    most = EXAMINED * max(1, FEW // max(1, sides[0].shape[1]))
+    sides = [rows[:most, :MOST_CORRELATED] for rows in sides]
     both = np.concatenate(sides)
     if not len(sides[0]) or not len(sides[1]) or not both.shape[1]:
         return []
@@ -248,11 +251,18 @@ def _grains(sides: Sequence[Array], paths: Sequence[str], span: Array) -> list[V
 def _score(
     scored: dict[View, float], sides: Sequence[Array], paths: Sequence[str], usable: NDArray[Any], grain: float
 ) -> None:
-    """Add how far the mean phases between two multiples of the grain are apart, for some columns."""
+    """Add how far the mean phases between two multiples of the grain are apart, or the shares of exact multiples, for
+    some columns."""
     if not len(usable):
         return
-    means = [np.exp(2j * np.pi * (rows[:, usable] / grain)).mean(axis=0) for rows in sides]
-    for j, deviation in zip(usable.tolist(), _deviation(means, sides).tolist(), strict=True):
+    steps = [rows[:, usable] / grain for rows in sides]
+    phases = _deviation([np.exp(2j * np.pi * some).mean(axis=0) for some in steps], sides)
+    multiples = [(np.abs(some - np.rint(some)) < NEARLY_WHOLE).mean(axis=0) for some in steps]
+    share = sum(multiples) / 2
+    often = share * min(map(len, sides)) >= ENOUGH
+    # Twice its square, because that of a mean of phases has two parts.
+    exact = np.where(often, _deviation(multiples, sides) / np.maximum(2 * share * (1 - share), 1e-300), 0.0)
+    for j, deviation in zip(usable.tolist(), np.maximum(phases, exact).tolist(), strict=True):
         scored[View("numbers", (paths[j],), modulus=grain)] = deviation
 
 

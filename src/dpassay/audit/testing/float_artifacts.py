@@ -35,7 +35,7 @@ def wanted(question: ResolvedAudit, inputs: tuple[Any, ...], alpha: float, left:
         shown = [read(draw(question.mechanism, x, SHOWN, rng), question.options.unknown) for x in inputs]
     except MechanismError:
         return 0, 0  # the main game will find out
-    return (runs - probe if any(outputs.fractional for outputs in shown) else 0), probe
+    return (runs - probe if any(outputs.unrounded for outputs in shown) else 0), probe
 
 
 def look(question: ResolvedAudit, inputs: tuple[Any, ...], runs: int, alpha: float) -> Iterator[tuple[int, str]]:

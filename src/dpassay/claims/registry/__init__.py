@@ -40,6 +40,8 @@ def find(name: str) -> Claim:
         return REGISTRY[name]
     if "(" in name:
         raise InputError(f"{name[:60]!r} is not the name of a claim; 'dpassay check --pipeline TEXT' takes a mechanism")
+    if ":" in name:
+        raise InputError(f"{name[:60]!r} is not the name of a claim; code is given by --python MODULE:NAME")
     hint = did_you_mean(name, REGISTRY) or ";"
     there = "'dpassay show' lists them; your own are .toml files, and 'dpassay gallery --from' takes a folder of these"
     raise InputError(f"unknown claim {name[:60]!r}{hint} {there}")

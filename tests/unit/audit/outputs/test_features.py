@@ -74,7 +74,8 @@ def test_anomalies_of_numbers():
 
 
 def test_types_are_told_apart():
-    assert named([1.0, 1, True, np.float32(1), np.int8(1)]) == ["number", "int", "bool", "float32", "int"]
+    scalars = [1.0, 1, True, np.float32(1), np.int8(1), np.int64(1)]
+    assert named(scalars) == ["number", "int", "bool", "float32", "int8", "int"]
     found = named([[1.0], (1.0,), [1], np.ones(1), np.ones((1, 1)), np.ones(1, dtype=np.float32)])
     assert len(set(found)) == 6
 

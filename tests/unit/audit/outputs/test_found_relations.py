@@ -282,3 +282,17 @@ def test_outputs_without_words_have_no_count_in_whatever_batch_they_come():
             shown = view.of(read(batch)).numbers[:, 0]
             assert np.isnan(shown[:2]).all()
             assert shown[2:].tolist() == [1.0] * (len(batch) - 2)
+
+
+@pytest.mark.parametrize(("decimals", "grain"), [(0, 1.0), (1, 0.1)])
+def test_numbers_that_are_rounded_further_now_and_then(decimals, grain):
+    """Multiples of the coarser grain are about 10% and 30% of the outputs: ε is ln 3 or nearly so."""
+
+    def code(x, rng):
+        noisy = round(float(rng.laplace(scale=10)), 3)
+        return float(round(noisy, decimals)) if rng.random() < (0.3 if x else 0.1) else noisy
+
+    verdict = dpassay.audit(code, [(0, 1)], epsilon=0.5, runs=20_000)
+    assert verdict.refuted
+    assert f"from a multiple of {grain:g} has" in verdict.witness.event
+    assert not verdict.warnings  # the last bits follow from the decimals, so they are no artifacts

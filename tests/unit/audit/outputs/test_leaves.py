@@ -129,7 +129,7 @@ DIFFERENT = [
     (np.longdouble(1), np.longdouble(1) + np.longdouble(2) ** -60, np.float64(1.5), np.float32(1.5)),
     (DAY, DAY + datetime.timedelta(microseconds=1), DAY.replace(tzinfo=datetime.UTC), DAY.replace(fold=1), DAY.date()),
     ({"a": 1, "b": 2}, {"b": 2, "a": 1}, OrderedDict(a=1, b=2)),
-    (["a", "b"], ["b", "a"], ["a", "b", "b"], ("a", "b"), deque(["a", "b"])),
+    (["a", "b"], ["b", "a"], ["a", "b", "b"], ("a", "b"), deque(["a", "b"]), deque(["a", "b"], maxlen=4)),
     (Record([], 1), Record([], 2), Named([], 1), Named([], 2), SimpleNamespace(noise=[], secret=1)),
     (np.ma.MaskedArray([1.0, 2.0], [0, 1]), np.ma.MaskedArray([1.0, 2.0], [0, 0]), np.array([1.0, 2.0])),
     (np.datetime64(1, "ns"), np.datetime64(2, "ns"), np.timedelta64(1, "ns")),
@@ -141,6 +141,13 @@ DIFFERENT = [
 def test_what_differs_has_different_leaves(values):
     found = [str(plain(leaves_of(value))) for value in values]
     assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize("kind", ["DataFrame", "Series"])
+def test_what_is_said_of_the_data_of_a_frame_is_read(kind):
+    frame = getattr(pytest.importorskip("pandas", reason="pandas is not installed"), kind)([1.0, 2.0])
+    frame.attrs["records"] = 17
+    assert leaves_of(frame)['output.attrs["records"]'] == 17
 
 
 def test_too_many_leaves_are_refused(monkeypatch):

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+import dpassay
 from dpassay.audit.outputs.outputs import LONGEST, join, part, read
 from dpassay.errors import InputError, MechanismError
 from dpassay.pipeline.mechanism import Failure
@@ -39,8 +40,8 @@ def test_numbers_of_all_types(dtype):
     assert read(array).kind == "number"  # the dtype of a whole batch says nothing of one output
     kinds = {
         "b": "bool",
-        "i": "int",
-        "u": "int",
+        "i": np.dtype(dtype).name,
+        "u": np.dtype(dtype).name,
         "f": np.dtype(dtype).type.__name__ if dtype is not np.float64 else "number",
     }
     assert read(list(array)).kind == kinds[np.dtype(dtype).kind]
@@ -327,3 +328,24 @@ def test_keys_are_the_same_in_every_process():
         for env in ({**os.environ, "PYTHONHASHSEED": "1"}, {**os.environ, "PYTHONHASHSEED": "2"})
     }
     assert found == {f"{[key(v) for v in eval(values)]}\n"}
+
+
+def test_integers_of_different_sizes_are_different():
+    def code(x, rng):
+        drawn = int(rng.integers(5))
+        return np.int32(drawn) if x and rng.random() < 0.4 else np.int64(drawn)
+
+    verdict = dpassay.audit(code, [(0, 1)], epsilon=1, runs=2000)
+    assert verdict.refuted
+    assert "int32" in verdict.witness.event
+
+
+def test_what_weighs_most_differs_between_the_inputs():
+    """The outputs that are numbers have one length; how many are None tells the inputs apart."""
+
+    def code(x, rng):
+        return None if rng.random() < (0.3 if x else 0.1) else float(rng.normal())
+
+    verdict = dpassay.audit(code, [(0, 1)], epsilon=0.5, runs=20_000)
+    assert verdict.refuted
+    assert "100%" not in verdict.witness.event
