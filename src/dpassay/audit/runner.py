@@ -15,6 +15,7 @@ from dpassay.audit.inputs.pair_search import search
 from dpassay.audit.inputs.shrinking import SHARE as SHRINK_SHARE
 from dpassay.audit.inputs.shrinking import Shrinking, can_shrink
 from dpassay.audit.mechanisms.batches import known_independent
+from dpassay.audit.mechanisms.fresh_calls import FreshCalls
 from dpassay.audit.mechanisms.isolation import Watch, watching
 from dpassay.audit.mechanisms.mechanism_hints import misnamed
 from dpassay.audit.mechanisms.python_objects import answers
@@ -36,7 +37,7 @@ from dpassay.audit.testing.experiment import (
 from dpassay.audit.testing.inference import AlphaBudget
 from dpassay.audit.testing.sequential import ALONE, MOST_ALONE, Outcomes, TaskRunner, anytime, fixed, in_this_process
 from dpassay.audit.testing.training import only_none
-from dpassay.audit.verdict import conclude, is_refuted
+from dpassay.audit.verdict import conclude, is_refuted, repeated
 from dpassay.errors import ONLY_NONE, InputError, MechanismError, counted, escape_control_chars
 from dpassay.evidence.verdict import Verdict
 
@@ -110,6 +111,7 @@ class _Audit:
         self.warnings = [said for said in (note, misnamed(question.mechanism)) if said]
         self.interrupted = self.out_of_time = False
         self.watch, self.stores = Watch(), stores_now(question.mechanism)
+        self.fresh = FreshCalls(question.mechanism, question.input_sets)
         self.file = AuditFile(self.question)
         if self.options.resume and self.file.begun:
             self._resume()
@@ -149,7 +151,7 @@ class _Audit:
     def verdict(self) -> Verdict:
         """Run all phases; an interruption, or the end of the time, keeps the results so far."""
         try:
-            with time_budget(self.options.seconds), watching(self.watch):
+            with closing(self.fresh), time_budget(self.options.seconds), watching(self.watch):
                 self._phases()
         except KeyboardInterrupt:
             self.interrupted = True
@@ -185,6 +187,7 @@ class _Audit:
         if is_refuted(self.question, self.state):
             rng = stream(self.options.seed, COMPARE, len(inputs))
             refuse_kept_answers(self.question.mechanism, inputs, rng, self.stores, here=self.workers is None)
+            self._refuse_repeated_answers(inputs)
             self._say_how_wrong(inputs)
             self._shrink(inputs)
         elif left:
@@ -277,6 +280,18 @@ class _Audit:
                     return
                 yield one
 
+    def _refuse_repeated_answers(self, inputs: tuple[Any, ...]) -> None:
+        """Refuse a mechanism whose runs repeat one answer to an input that varies in new processes."""
+        at = next((k for k, one in enumerate(self.question.input_sets) if one is inputs), None)
+        sides = repeated(self.state) if at is not None and len(inputs) == 2 else {}
+        if sides and self.fresh.vary(at or 0, sides):
+            side, runs = next(iter(sides.items()))
+            raise InputError(
+                f"the mechanism gave one answer to {shown(inputs[side], 60)} in all of {runs:,} runs, but others in "
+                "new processes: it keeps its answers, so its runs repeat them and show nothing; let each call begin "
+                "without them"
+            )
+
     def _say_how_wrong(self, inputs: tuple[Any, ...]) -> None:
         """Continue after a refutation, for a higher bound. Until there is one, the first refutation stands.
 
@@ -347,7 +362,8 @@ class _Audit:
         pairs: list[tuple[Any, ...]] = list(question.outside)
         there = _Audit(replace(question, input_sets=pairs, outside=(), options=options), "", self.run_tasks)
         try:
-            there._phases()
+            with closing(there.fresh):
+                there._phases()
         except MechanismError as error:
             self.warnings.append(f"On inputs outside the claim the mechanism failed: {error}"[:500])
         self._tell(before + there.state.spent, "looking outside the claim")

@@ -83,12 +83,9 @@ def _about_batches(question: ResolvedAudit, state: AuditState, refuted: bool) ->
 
 
 def _same_every_run(state: AuditState) -> list[str]:
-    """A warning if each input gave the same output in all stored runs, and was named alike in all others."""
-    stored = [outputs for outputs in state.game.shown if len(outputs) >= ENOUGH_RUNS]
-    keys = [distinct(outputs.keys()) for outputs in stored]
-    if len(keys) < 2 or any(len(found) > 1 for found in keys) or len(distinct(keys)) == 1:
-        return []
-    if any(runs not in (first, second, runs - first - second) for first, second, runs in _named(state)):
+    """A warning if each input gave the same output in every run, and not all of them the same."""
+    shown = state.game.shown
+    if len(shown) < 2 or len(repeated(state)) < len(shown) or len({int(one.keys()[0]) for one in shown}) == 1:
         return []
     return [
         "Each input gave the same output in every run: the mechanism adds no noise, or the same noise in every call "
@@ -97,9 +94,15 @@ def _same_every_run(state: AuditState) -> list[str]:
     ]
 
 
-def _named(state: AuditState) -> list[tuple[int, int, int]]:
-    """In each round and for each input, how often the first and the second input were named, and in how many runs."""
-    return [row for counts in state.game.counts for row in counts.table()]
+def repeated(state: AuditState) -> dict[int, int]:
+    """The inputs that gave the same output in all stored runs, and were named alike in all others; and in how many."""
+    found = {}
+    for side, outputs in enumerate(state.game.shown):
+        rows = [counts.table()[side] for counts in state.game.counts if side < len(counts.table())]
+        alike = all(runs in (first, second, runs - first - second) for first, second, runs in rows)
+        if alike and len(outputs) >= ENOUGH_RUNS and len(distinct(outputs.keys())) == 1:
+            found[side] = len(outputs) + sum(runs for _, _, runs in rows)
+    return found
 
 
 def _bounds(question: ResolvedAudit, state: AuditState, refuted: bool, source: str) -> tuple[float, Interval | None]:

@@ -21,7 +21,7 @@ from dpassay.audit.mechanisms.kept_values import KeptValues, SlotAttributes, var
 KEPT = 16  # mechanisms whose places are remembered
 DEEPEST, MOST_VISITED = 4, 500  # steps from the mechanism to a place, and objects on the way
 _CHANGING = (list, set, deque, np.ndarray)  # whose contents calls may replace
-_OTHERS = frozenset({"builtins", "numpy", "torch", "scipy", "sklearn", "pandas", "random", "dpassay"})
+KNOWN_LIBRARIES = frozenset({"builtins", "numpy", "torch", "scipy", "sklearn", "pandas", "random", "dpassay"})
 
 
 class Memory:
@@ -154,7 +154,7 @@ def _is_own(one: Any) -> bool:
 
 
 def _is_of_user(one: Any) -> bool:
-    return type(one).__module__.partition(".")[0] not in _OTHERS
+    return type(one).__module__.partition(".")[0] not in KNOWN_LIBRARIES
 
 
 def _inside(one: Any) -> Iterator[Any]:

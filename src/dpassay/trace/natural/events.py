@@ -20,6 +20,7 @@ from dpassay.values import dataclass
 MOST_COLUMNS, MOST_PAIRED, MOST_CROSSED, MOST_VALUES, MOST_FORMS = 400, 40, 6, 12, 4
 USUAL = 0.95  # of the texts: a few may happen to be read differently
 OF_TYPE = "the type of "  # begins the path of an event that is about a type
+_QUADRANTS = ((True, True), (True, False), (False, True), (False, False))
 AGAIN = 3  # times that a number is output, which is unlikely with noise
 _FEATURES: dict[str, Callable[[Any], Any]] = {
     "the last character of": lambda value: value[-1:] if isinstance(value, str | bytes) else None,
@@ -374,7 +375,7 @@ def _corners(columns: Sequence[OutputColumn], tables: Sequence[Array]) -> Iterat
     found = []
     for middles in ([_middle(side) for side in table.T] for table in tables):
         high = [table[:, : len(columns)] > middles[: len(columns)] for table in tables]
-        for (i, j), above in product(combinations(range(len(columns)), 2), product((True, False), repeat=2)):
+        for (i, j), above in product(combinations(range(len(columns)), 2), _QUADRANTS):
             rates = [float(np.mean((side[:, i] == above[0]) & (side[:, j] == above[1]))) for side in high]
             told = abs(math.log((rates[0] + 1e-2) / (rates[1] + 1e-2)))
             found.append((told, (i, j), above, (middles[i], middles[j])))

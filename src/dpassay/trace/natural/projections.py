@@ -106,7 +106,7 @@ def _without_noise(together: Array, apart: Array) -> Array | None:
         return None
     weights = np.zeros(len(apart))
     weights[varied] = np.where(np.abs(found) < SINGULAR * most, 0.0, found / most)
-    return weights * np.sign(weights[np.flatnonzero(weights)[0]])
+    return np.asarray(weights * np.sign(weights[np.flatnonzero(weights)[0]]))
 
 
 def _ratio(one: Array, by: Array) -> Array:

@@ -115,7 +115,7 @@ def test_the_input_may_have_any_name():
         (3, "3 cannot be run; give an object"),
         (None, "None cannot be run"),
         ("laplace(1)", r"'laplace\(1\)' cannot be run"),
-        (lambda: 0, r"needs \(\); give"),
+        (lambda: 0, "has no parameter for the input; give"),
         (lambda x, n, rng, more: 0, r"needs \(x, n, rng, more\); give"),
         (lambda x, *, rng: 0, r"needs \(x, rng\); give"),
         (lambda x, n: 0, r"needs \(x, n\); give"),
