@@ -22,7 +22,6 @@ from dpassay.pipeline.stages.functions import Encode, Function
 from dpassay.pipeline.stages.repeat import Repeat
 from dpassay.pipeline.syntax import NORMS
 
-JUMPS = (Round, Binary)  # stages that map values next to each other far apart
 Values = list[tuple[Number, int]]  # numbers, and how many coordinates each of them has
 _MANY_BITS = 1 << 22
 

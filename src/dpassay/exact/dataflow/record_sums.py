@@ -29,9 +29,6 @@ from dpassay.pipeline.regions import (
 )
 from dpassay.pipeline.regions.images import squashed
 from dpassay.pipeline.stages.base import OutputRegion
-from dpassay.pipeline.stages.exponential import Choice
-from dpassay.pipeline.stages.noises.additive import Additive
-from dpassay.pipeline.stages.noises.radial import Radial
 from dpassay.pipeline.stages.query import Counts, PersonRows
 from dpassay.pipeline.stages.sampling import Sampling
 
@@ -91,12 +88,12 @@ def _check_sum(pipeline: Pipeline, relation: str) -> None:
     position = (pipeline.noise_positions or [len(pipeline.stages)])[0]
     stage = pipeline.stages[position] if pipeline.noise_positions else None
     summed = f"{relation} means that the records' vectors are summed and the noise is added to the sum"
-    if isinstance(stage, Choice):
+    if stage is not None and stage.chooses:
         raise InputError(
             f"{summed}; {stage.name} adds no noise, and what it chooses depends on all records' scores. State "
             f"how far one record moves a score, for example query(linf, 1) | {stage}"
         )
-    if stage is not None and not isinstance(stage, Additive | Radial):
+    if stage is not None and not stage.adds_to_vectors:
         raise InputError(
             f"{summed}; {stage.name} randomizes each record on its own, which is local DP: state neighbours='any', or "
             "leave neighbours out"
@@ -111,7 +108,7 @@ def with_record_added(outputs: OutputRegion, count: int = 1) -> OutputRegion:
     >>> with_record_added(OutputRegion(OneHot(4))).region.kind
     'rows'
     """
-    inner = outputs.region.region if isinstance(outputs.region, Repeated) else outputs.region
+    inner = outputs.region.one_copy
     exact = outputs.exact and not isinstance(inner, Squashed)
     moved = _moved(outputs.region)
     if count > 1:
@@ -177,7 +174,7 @@ def can_lie_around_zero(outputs: OutputRegion) -> bool:
     True for all except sums of numbers ±r, which are multiples of r: unit vectors in one dimension, or integers that
     are clipped.
     """
-    inner = outputs.region.region if isinstance(outputs.region, Repeated) else outputs.region
+    inner = outputs.region.one_copy
     return not (inner.dim == 1 and (isinstance(inner, Sphere) or outputs.far))
 
 

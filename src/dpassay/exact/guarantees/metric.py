@@ -18,7 +18,6 @@ from dpassay.core.numbers import (
     cos,
     exp,
     log,
-    maximum,
     minimum,
     number,
     real,
@@ -30,16 +29,14 @@ from dpassay.errors import InputError
 from dpassay.exact.dataflow.post_processing import thresholds_told
 from dpassay.exact.dataflow.sampling import Steps
 from dpassay.exact.guarantees.metric_bounded import bounded_rate, near_limit
-from dpassay.exact.guarantees.metric_jumps import jump, least_loss
-from dpassay.exact.mechanisms.exponential_mechanism import choose_bound
-from dpassay.exact.mechanisms.noisy_max import noisy_max_bound
-from dpassay.exact.mechanisms.sphere import SMALL_ANGLE, loss_per_distance, pair_angle, pair_loss, steepest_pair
-from dpassay.exact.witness import Witness
+from dpassay.exact.guarantees.metric_jumps import jump, least_loss_between
+from dpassay.exact.mechanisms.sphere import SMALL_ANGLE, loss_per_distance, pair_angle, steepest_pair
+from dpassay.exact.witness import BEYOND_FIRST, Witness
 from dpassay.pipeline.discrete_noise import DiscreteNoise
 from dpassay.pipeline.distributions import Gaussian, Laplace, OneSided
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Block, Pair
-from dpassay.pipeline.stages.base import NoiseStage, Stage
+from dpassay.pipeline.stages.base import Stage
 from dpassay.pipeline.stages.bounds.clamp import Clamp
 from dpassay.pipeline.stages.bounds.scaling import Clip, Normalise
 from dpassay.pipeline.stages.bounds.squash import Squash
@@ -150,7 +147,7 @@ def _of_bounded(
     for stage in before:
         stretch = stretch * _stretch(stage, q, dim)
     told = thresholds_told(after)
-    shown = told is not None and told.everything and not any(isinstance(stage, NoiseStage) for stage in after)
+    shown = told is not None and told.everything and not any(stage.random for stage in after)
     pair = near_limit(before, noise, found, q, dim, real("1e-12")) if shown else None
     if pair is None:
         return LossPerUnit(between(ZERO, most * stretch), theorems=theorems)
@@ -173,7 +170,7 @@ def _of_noisy_max(
         stretch = stretch * _stretch(stage, q, dim)
     most, theorems = noise.rate * _score_rate(q, ZERO), (Theorem.NOISY_MAX, Theorem.METRIC)
     told = thresholds_told(after)
-    if before or dim == 1 or told is None or not told.unlimited or any(isinstance(s, NoiseStage) for s in after):
+    if before or dim == 1 or told is None or not told.unlimited or any(s.random for s in after):
         return LossPerUnit(between(ZERO, most * stretch), theorems=theorems)
     if q == 2 and dim > 2:
         return LossPerUnit(most, theorems=theorems)
@@ -188,7 +185,7 @@ def _of_directions(
 ) -> LossPerUnit:
     """Random directions around unit vectors; normalize turns vectors near 0 into opposite ones, however close."""
     metric, told = guarantee.metric, thresholds_told(after)
-    visible = told is not None and told.everything and not any(isinstance(stage, NoiseStage) for stage in after)
+    visible = told is not None and told.everything and not any(stage.random for stage in after)
     if not before:
         rate = loss_per_distance(noise, metric, dim)
         if not visible:
@@ -333,7 +330,7 @@ def _shown(before: tuple[Stage, ...], noise: Stage, q: float, dim: int, shrink: 
 
 def _on_sphere(before: tuple[Stage, ...], noise: Stage, q: float, dim: int, shrink: Number) -> Pair | None:
     """Two unit vectors at a small angle, in the direction in which the noise's norm is largest."""
-    if before or not isinstance(noise, Additive | Radial):
+    if before or not noise.adds_to_vectors:
         return None
     near, off = cos(SMALL_ANGLE * shrink), sin(SMALL_ANGLE * shrink)
     own = noise.q if isinstance(noise, Radial) else 1.0
@@ -377,26 +374,11 @@ def metric_witness(pipeline: Pipeline, found: LossPerUnit, guarantee: MetricDP) 
     if found.value.a == INFINITY and guarantee.metric in NORMS:
         return Witness(pair)  # it was found for this claim
     noise = _noises(pipeline)[0]
-    if isinstance(noise, BoundedLaplace):
-        return Witness(pair) if (least_loss(noise, pair) - guarantee.value * found.distance).a > 0 else None
-    if isinstance(noise, Direction):
-        more = pair_loss(noise, pair) - guarantee.value * found.distance
-        return Witness(pair) if more.a > 0 else None
-    if isinstance(noise, NoisyMax):
-        more = noisy_max_bound(noise, pair).pure - guarantee.value * found.distance
-        return Witness(pair) if more.a > 0 else None
-    if isinstance(noise, Choose):
-        loss = maximum(*(each.pure for each in choose_bound(noise, pair).losses))
-        return Witness(pair) if (loss - guarantee.value * found.distance).a > 0 else None
-    if isinstance(noise, Additive) and not isinstance(noise.noise, Laplace):  # on a sphere nothing changes the pair
-        return Witness(pair) if (least_loss(noise, pair) - guarantee.value * found.distance).a > 0 else None
-    scale = noise.scale if isinstance(noise, Radial) else noise.noise.scale  # type: ignore[attr-defined]
-    loss = (noise.distance(pair) if isinstance(noise, Radial) else pair.distance(1.0)) / scale
+    loss, own = least_loss_between(noise, pair), noise.added_noise
     if (loss - guarantee.value * found.distance).a <= 0:
         return None
-    if isinstance(noise, Radial) or noise is not pipeline.stages[-1]:
+    if not isinstance(own, Laplace) or noise is not pipeline.stages[-1]:
         return Witness(pair)
     count = sum(block.count for block in pair.blocks if not block.same)
     log_p = -count * log(real(2))
-    event = "every differing coordinate lies at or beyond the first value, on the side away from the second"
-    return Witness(pair, event, log_p, log_p - loss)
+    return Witness(pair, BEYOND_FIRST, log_p, log_p - loss)

@@ -9,29 +9,20 @@ from dataclasses import replace
 
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, floor, maximum, minimum, real
 from dpassay.exact.dataflow.post_processing import thresholds_told
-from dpassay.exact.mechanisms.bounded_laplace import pair_bound
-from dpassay.exact.mechanisms.discrete_mechanisms import bit_bound
-from dpassay.exact.mechanisms.exponential_mechanism import choose_bound
-from dpassay.exact.mechanisms.noisy_max import noisy_max_bound
-from dpassay.exact.mechanisms.sphere import pair_loss
-from dpassay.exact.pld.noises.integer import surely_broken, whole_number
-from dpassay.pipeline.discrete_noise import DiscreteLaplace, DiscreteNoise
+from dpassay.exact.mechanisms.questions import least_loss
+from dpassay.pipeline.discrete_noise import DiscreteNoise
 from dpassay.pipeline.distributions import Gaussian, Laplace, OneSided
 from dpassay.pipeline.pair import Block, Pair
 from dpassay.pipeline.regions.images import squashed
-from dpassay.pipeline.stages.base import NoiseStage, Stage
+from dpassay.pipeline.stages.base import Stage
 from dpassay.pipeline.stages.binary import Binary
-from dpassay.pipeline.stages.bits import BitNoise, Flip
 from dpassay.pipeline.stages.bounds.clamp import Clamp
 from dpassay.pipeline.stages.bounds.round import Round
 from dpassay.pipeline.stages.bounds.scaling import Clip, MinMaxScale, Normalise
 from dpassay.pipeline.stages.bounds.squash import Squash
-from dpassay.pipeline.stages.exponential import Choose
 from dpassay.pipeline.stages.noises.additive import Additive
 from dpassay.pipeline.stages.noises.bounded_laplace import BoundedLaplace
 from dpassay.pipeline.stages.noises.directions import Direction
-from dpassay.pipeline.stages.noises.radial import Radial
-from dpassay.pipeline.stages.noisy_max import NoisyMax
 from dpassay.pipeline.staircase import Staircase
 from dpassay.pipeline.syntax import NORMS
 from dpassay.pipeline.truncated_laplace import TruncatedLaplace
@@ -56,11 +47,11 @@ def jump(
         for size in _SIZES:
             pair = family(size)
             image = _carried(before, pair)
-            loss = ZERO if image is None else least_loss(noise, image)
+            loss = ZERO if image is None else least_loss_between(noise, image)
             if not loss.a > 0:
                 continue
             # Any two different outputs will do if every two lose a fixed amount, or if there are countably many.
-            jumps = jumps or _fixed_loss(noise) or any(isinstance(stage, Round | Binary) for stage in before)
+            jumps = jumps or _fixed_loss(noise) or any(stage.jumps for stage in before)
             jumps = jumps or _any_direction(before, pair)
             if jumps and (loss - claimed * pair.distance(q)).a > 0:
                 return True, pair
@@ -72,7 +63,7 @@ def _shows(noise: Stage | None, after: tuple[Stage, ...]) -> bool:
     told = thresholds_told(after)
     if noise is None:
         return True
-    if told is None or any(isinstance(stage, NoiseStage) for stage in after):
+    if told is None or any(stage.random for stage in after):
         return False
     if isinstance(noise, Additive) and isinstance(noise.noise, Laplace | Gaussian):
         return told.unlimited
@@ -209,41 +200,8 @@ def _in_bits(stage: Binary, pair: Pair) -> Pair | None:
     return Pair((first, *(Block(ZERO, ZERO, count, parity) for parity, count in counts if count)))  # type: ignore[arg-type]
 
 
-def least_loss(noise: Stage | None, pair: Pair) -> Number:
+def least_loss_between(noise: Stage | None, pair: Pair) -> Number:
     """The largest loss between two values before a noise, or something less; 0 if nothing is known."""
-    differ = any(block.gap.a > 0 or block.gap.b < 0 for block in pair.blocks)
-    if not differ:
+    if not any(block.gap.a > 0 or block.gap.b < 0 for block in pair.blocks):
         return ZERO
-    if noise is None:
-        return INFINITY
-    if isinstance(noise, Additive):
-        return _of_added(noise, pair)
-    if isinstance(noise, Radial):
-        return noise.distance(pair) / noise.scale
-    if isinstance(noise, BoundedLaplace):
-        return maximum(*(loss.pure for loss in pair_bound(noise, pair).losses))
-    if isinstance(noise, Choose):
-        return maximum(*(loss.pure for loss in choose_bound(noise, pair).losses))
-    if isinstance(noise, NoisyMax) and len(pair.blocks) == 2 and pair.blocks[0].count == 1:
-        return noisy_max_bound(noise, pair).pure
-    if isinstance(noise, Direction):
-        return pair_loss(noise, pair)
-    if isinstance(noise, Flip | BitNoise):
-        return bit_bound(noise.on_bits if isinstance(noise, Flip) else noise, pair).pure
-    return ZERO
-
-
-def _of_added(noise: Additive, pair: Pair) -> Number:
-    own = noise.noise
-    if isinstance(own, Laplace):
-        return pair.distance(1) / own.scale
-    if isinstance(own, Staircase):
-        return own.epsilon
-    if isinstance(own, DiscreteNoise):
-        gaps = [block.gap for block in pair.blocks if not block.same]
-        if any(surely_broken(gap) for gap in gaps):
-            return INFINITY
-        if any(whole_number(gap) is None for gap in gaps):
-            return ZERO
-        return pair.distance(1) / own.scale if isinstance(own, DiscreteLaplace) else INFINITY
-    return INFINITY if isinstance(own, Gaussian | OneSided | TruncatedLaplace) else ZERO
+    return INFINITY if noise is None else least_loss(noise.added_noise or noise, pair)

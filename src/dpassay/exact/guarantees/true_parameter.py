@@ -83,7 +83,7 @@ def repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: NonEpsilonGua
         return ()
     position = pipeline.noise_positions[0]
     region = pipeline.output_regions()[position].region
-    if not isinstance(pipeline.stages[position], Additive | Radial) or guarantee.value.a <= 0:
+    if not pipeline.stages[position].adds_to_vectors or guarantee.value.a <= 0:
         return ()
     own = pipeline.stages[position]
     noises = writable(lambda: _noises(region.dim, region.diameter(2), guarantee))

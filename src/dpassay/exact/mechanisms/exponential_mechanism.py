@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 
+from dpassay.core.interval import grouped
 from dpassay.core.numbers import (
     INFINITY,
     ONE,
@@ -22,12 +23,22 @@ from dpassay.core.numbers import (
     sqrt,
 )
 from dpassay.core.theorems import Theorem
+from dpassay.exact.explanation import how_far
+from dpassay.exact.mechanisms.questions import (
+    Surroundings,
+    event,
+    least_loss,
+    profile_of,
+    reason,
+    unbounded_advice,
+)
 from dpassay.exact.mechanisms.top_k import top_k_profile
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.profiles.bounded_range import RangeBound, largest_choice, with_range
 from dpassay.exact.profiles.bounds import PairBound, ProfileBound, PureBound
 from dpassay.exact.profiles.profile import Candidate, Family, PrivacyProfile
+from dpassay.exact.witness import Witness, WorstPair, swapped
 from dpassay.pipeline.regions import (
     Ball,
     Bits,
@@ -36,7 +47,6 @@ from dpassay.pipeline.regions import (
     Counted,
     Intersection,
     MinMax,
-    MonotoneBall,
     OneHot,
     Pair,
     Region,
@@ -49,8 +59,7 @@ from dpassay.pipeline.regions import (
     Sphere,
     Squashed,
 )
-from dpassay.pipeline.stages.base import OutputRegion
-from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.exponential import Choice, Choose, Softmax
 
 INF = float("inf")
 _STEPS, _RATIO = 12, 1.6  # base points to examine, each _RATIO times nearer to the largest loss than the previous one
@@ -58,14 +67,15 @@ _SHORT, _LONG = real("1e-6"), 600.0  # ranges for which doubles can place a pair
 _FAR = 60  # a score this far behind, times the rate, is practically infinitely far: e^−60 remains
 
 
-def choose_profile(
-    stage: Choose, outputs: OutputRegion, pushed: list[Pair], anywhere: bool, kept: int | None = None
-) -> PrivacyProfile:
-    """Scores in a region; perhaps only the largest are `kept`.
+@profile_of.register(Choose)
+def _(stage: Choose, around: Surroundings) -> PrivacyProfile:
+    return around.of_names(choose_profile(stage, around))
 
-    `anywhere`: the answers to a query can be any vectors, so base points are free.
-    """
-    region = outputs.region.region if isinstance(outputs.region, Repeated) else outputs.region
+
+def choose_profile(stage: Choose, around: Surroundings) -> PrivacyProfile:
+    """Scores in a region, of which perhaps only the largest are kept."""
+    outputs, pushed, anywhere, kept = around.outputs, around.pushed, around.anywhere, around.scores
+    region = outputs.region.one_copy
     if region.dim == 1:  # all scores are equal
         return PrivacyProfile((), (PureBound(ZERO, Theorem.EXPONENTIAL),), (Theorem.EXPONENTIAL,))
     if region.diameter(INF) == INFINITY:
@@ -136,7 +146,7 @@ def score_spread(region: Region) -> Number:
     (2.0, 1.0)
     """
     answers = region.region if isinstance(region, Squashed | Rounded) else region
-    if isinstance(answers, MonotoneBall):  # this holds for monotone functions of them too
+    if answers.monotone:  # this holds for monotone functions of them too
         return region.diameter(INF)
     # Two coordinates of a vector of lq norm 1 differ by at most 2^(1 − 1/q).
     powers = {1.0: ONE, 2.0: sqrt(real(2)), INF: real(2)}
@@ -244,7 +254,7 @@ def _log_odds(loss: float, length: float) -> float:
 
 def _free_pair(region: SensitivityBall, rate: Number, spread: Number, log_odds: float) -> Pair:
     n = region.dim - 1
-    one_moves = isinstance(region, MonotoneBall) or region.p == 1
+    one_moves = region.monotone or region.p == 1
     if not one_moves and region.p < INF:
         n = 1  # all outputs but two stay unchanged, and are never chosen
     lead = number(math.log(n) - log_odds) / rate
@@ -285,3 +295,49 @@ def _worst_at(stage: Choose, region: Region, ranged: RangeBound, order: Number, 
 def _least_of_rows(spread: Number, count: int) -> Number:
     """The smallest loss of the output whose score rises from the lowest to the highest, if others are lowest."""
     return log(real(count) / (1 + (count - 1) * exp(-spread)))
+
+
+@unbounded_advice.register(Choose)
+def _(stage: Choose) -> str:
+    return "Bound the scores first, for example clamp(-C, C) | exponential(eps/(4*C))."
+
+
+@unbounded_advice.register(Softmax)
+def _(stage: Softmax) -> str:
+    return "Bound the scores first, for example clamp(-C, C) | softmax(4*C/eps)."
+
+
+@reason.register(Choice)
+def _(stage: Choice, region: Region, profile: PrivacyProfile) -> str:
+    given = "scale" if stage.name == "noisymax" else "rate"
+    return f"Two neighbors' scores {how_far(profile, INF, 'differ by {}', region)} at the given {given}"
+
+
+@reason.register(Softmax)
+def _(stage: Softmax, region: Region, profile: PrivacyProfile) -> str:
+    logits = how_far(profile, INF, "differ by {}", region)
+    return f"Two neighbors' logits {logits} at temperature {grouped(middle(stage.temperature))}"
+
+
+@event.register(Choice)
+def _(stage: Choice, worst: WorstPair) -> Witness:
+    pair, bound = worst.pair, worst.bound
+    if bound.theorem == Theorem.UNBOUNDED:
+        return worst.without_event
+    if bound.theorem == Theorem.TOP_K:
+        larger = max(bound.losses, key=lambda loss: loss.infinite.a)
+        if larger.infinite.a <= 0:
+            return worst.without_event
+        ordered = pair if larger is bound.losses[0] else swapped(pair)
+        name = "an output is chosen that is not among the second value's top k"
+        return Witness(ordered, name, log(minimum(ONE, larger.infinite)), -INFINITY)
+    component, _ = bound.losses[0].components[0]
+    loss, chance = component.atoms[0]  # type: ignore[attr-defined]
+    count = pair.blocks[0].count
+    one_of = f"one of the {count} outputs with the first one's scores is chosen"
+    return Witness(pair, "the first output is chosen" if count == 1 else one_of, log(chance), log(chance) - loss)
+
+
+@least_loss.register(Choose)
+def _(stage: Choose, pair: Pair) -> Number:
+    return choose_bound(stage, pair).pure

@@ -13,14 +13,14 @@ from dpassay.core.theorems import Theorem
 from dpassay.exact.pld.loss_components import AtomLoss, GaussianLoss, LaplaceLoss
 from dpassay.exact.pld.noises.integer import DiscreteGaussianLoss, DiscreteLaplaceLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
-from dpassay.exact.profiles.bounds import PureBound, RenyiBound, renyi_delta, renyi_epsilon, renyi_order
+from dpassay.exact.profiles.bounds import GeneralBound, PureBound, RenyiBound, renyi_delta, renyi_epsilon, renyi_order
 from dpassay.values import dataclass
 
 _TINY = real("1e-20")  # below this range, 1 − e^−range loses too many of its 50 digits
 
 
 @dataclass(frozen=True)
-class RangeBound:
+class RangeBound(GeneralBound):
     """Losses between t − range and t, where t is any number up to `pure`; `pure` bounds the losses in both directions.
 
     >>> bound = RangeBound(real(2), real(2))
@@ -96,7 +96,7 @@ class RangeBound:
 
 
 @dataclass(frozen=True)
-class RangeSteps:
+class RangeSteps(GeneralBound):
     """`count` uses in sequence, each with such losses whatever the earlier outputs: their divergences add up.
 
     >>> steps = RangeSteps(RangeBound(real(2), real(2)), 100)

@@ -35,6 +35,10 @@ class Region:
     """A set of vectors of one dimension. It knows its farthest pair, exactly, in any lq norm."""
 
     kind: ClassVar[str]  # its name in a certificate
+    by_distance: ClassVar[bool] = False  # neighbors are defined by their distance, wherever they lie
+    monotone: ClassVar[bool] = False  # between neighbors either no coordinate falls or none rises
+    all_vectors: ClassVar[bool] = False
+    around_zero: ClassVar[bool] = False  # with a vector it contains all multiples between it and its opposite
     if TYPE_CHECKING:
 
         @property
@@ -61,6 +65,25 @@ class Region:
     def largest_norm(self, p: float) -> float:
         """The largest lp norm in it, from above."""
         return INF
+
+    @property
+    def one_copy(self) -> "Region":
+        """What one vector can be if each is repeated; the region itself if none is."""
+        return self
+
+    @property
+    def copies(self) -> int:
+        """How often each vector is repeated."""
+        return 1
+
+    def repeat(self, pair: Pair) -> Pair:
+        """A pair of `one_copy` as one of this region."""
+        return pair
+
+    @property
+    def row_limits(self) -> tuple[Number, Number] | None:
+        """The limits of each coordinate, if neighbors differ in one of them and it has limits."""
+        return None
 
     @property
     def surrounds_zero(self) -> bool:

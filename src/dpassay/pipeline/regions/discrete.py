@@ -180,6 +180,10 @@ class Rows(Region):
                 raise InputError("rows need finite limits, the lower one first")
             object.__setattr__(self, "limits", (low, high))
 
+    @property
+    def row_limits(self) -> tuple[Number, Number] | None:
+        return self.limits
+
     def farthest(self, q: float) -> Pair:
         """One coordinate differs; without limits there is always a farther pair."""
         low, high = self.limits or (ZERO, ONE)

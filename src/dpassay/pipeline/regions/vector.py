@@ -42,6 +42,7 @@ class Ball(Region):
     """
 
     kind = "ball"
+    around_zero = True
     surrounds_zero = True
     p: float
     radius: Number
@@ -148,6 +149,7 @@ class SensitivityBall(Region):
     """
 
     kind = "apart"
+    by_distance = True
     surrounds_zero = True
     p: float
     distance: Number
@@ -173,6 +175,7 @@ class MonotoneBall(SensitivityBall):
     """
 
     kind = "monotone"
+    monotone = True
     surrounds_zero = False  # opposite directions are not neighbors
 
 
@@ -204,6 +207,7 @@ class Intersection(Region):
     """
 
     kind = "both"
+    around_zero = True
     surrounds_zero = True
     first: Ball
     second: Ball
@@ -253,6 +257,8 @@ class Everything(Region):
     """
 
     kind = "everything"
+    around_zero = True
+    all_vectors = True
     surrounds_zero = True
     dim: int
 
@@ -283,6 +289,14 @@ class Repeated(Region):
     @property
     def dim(self) -> int:
         return self.region.dim * self.times
+
+    @property
+    def one_copy(self) -> Region:
+        return self.region
+
+    @property
+    def copies(self) -> int:
+        return self.times
 
     def farthest(self, q: float) -> Pair:
         return self.repeat(self.region.farthest(q))
