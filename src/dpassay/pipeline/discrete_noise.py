@@ -23,7 +23,7 @@ _WIDEST = 100_000  # sums over outputs are this long
 class DiscreteNoise(Noise):
     """A symmetric distribution on the integers whose probabilities are log-concave."""
 
-    even = True
+    even = fixed_loss = True
 
     @property
     @abstractmethod

@@ -39,6 +39,7 @@ class Noise(Written, ABC):
     even: ClassVar[bool] = False  # −t is as likely as t, so the loss is the same in both orders
     known_tails: ClassVar[bool] = False  # what later stages leave of its loss is known
     flat_tails: ClassVar[bool] = False  # beyond two values the loss between them is constant
+    fixed_loss: ClassVar[bool] = False  # however near two different values are, they lose at least this much
     limited: ClassVar[bool] = False  # its values lie between two limits
     lost: Number = ZERO  # the probability of NaN instead of a value
 
@@ -137,7 +138,7 @@ class Gaussian(Noise):
 
     syntax = Syntax("gaussian", order=170, sigma=positive("sigma"))
     norm = 2
-    even = known_tails = True
+    even = known_tails = fixed_loss = True
     sigma: Number
 
     @property
@@ -176,6 +177,7 @@ class OneSided(Noise):
     """
 
     syntax = Syntax("onesided", scale=positive("exponential scale"))
+    fixed_loss = True
     scale: Number
 
     @property

@@ -17,7 +17,7 @@ from dpassay.exact.profiles.bounds import CurveBound, PairBound, ProfileBound, P
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.pipeline.distributions import Gaussian, Noise
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.regions import Bits, Block, Box, MinMax, OneHot, Pair, Region, Rows, Sparse
+from dpassay.pipeline.regions import Block, Box, Pair, Region
 from dpassay.pipeline.stages.base import Stage
 from dpassay.pipeline.stages.bounds.clamp import Clamp
 from dpassay.pipeline.stages.bounds.squash import Squash
@@ -222,9 +222,9 @@ def _sides(region: Region) -> Sequence[tuple[Number, Number, int]] | None:
     """The limits between which coordinates differ, and how many differ; None if no limits are known."""
     if isinstance(region, Box):
         return region.sides
-    if isinstance(region, Rows) and region.limits is not None:
-        return ((*region.limits, 1),)
-    if isinstance(region, MinMax | Bits | OneHot | Sparse):
+    if region.row_limits is not None:
+        return ((*region.row_limits, 1),)
+    if region.unit:
         return ((ZERO, ONE, region.dim),)
     limit = region.largest_norm(INF)
     return None if limit == INF else ((-exactly(limit), exactly(limit), region.dim),)

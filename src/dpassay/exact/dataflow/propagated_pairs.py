@@ -98,7 +98,7 @@ def _clamped_rows(pipeline: Pipeline, position: int) -> bool:
 def _inwards(region: Region, pair: Pair) -> Pair:
     """A pair moved a little toward the middle of its region, whose limits may never be reached."""
     inner = region.one_copy
-    limited = isinstance(inner, Box) or (isinstance(inner, Rows) and inner.limits is not None)
+    limited = isinstance(inner, Box) or (inner.row_limits is not None)
     return _towards_middle(inner, pair, _LITTLE) if limited else pair
 
 
@@ -119,8 +119,8 @@ def _towards_middle(region: Region, pair: Pair, share: Number) -> Pair:
         centre = ZERO
         if isinstance(region, Box):
             centre = (block.x + block.y) / 2
-        elif isinstance(region, Rows) and region.limits is not None:
-            centre = (region.limits[0] + region.limits[1]) / 2
+        elif region.row_limits is not None:
+            centre = (region.row_limits[0] + region.row_limits[1]) / 2
         x, y = (centre + (value - centre) * (1 - share) for value in (block.x, block.y))
         blocks.append(replace(block, x=x, y=x if block.same else y))
     return Pair(tuple(blocks))

@@ -10,22 +10,14 @@ from dataclasses import replace
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, floor, maximum, minimum, real
 from dpassay.exact.dataflow.post_processing import thresholds_told
 from dpassay.exact.mechanisms.questions import least_loss
-from dpassay.pipeline.discrete_noise import DiscreteNoise
-from dpassay.pipeline.distributions import Gaussian, Laplace, OneSided
 from dpassay.pipeline.pair import Block, Pair
-from dpassay.pipeline.regions.images import squashed
 from dpassay.pipeline.stages.base import Stage
 from dpassay.pipeline.stages.binary import Binary
-from dpassay.pipeline.stages.bounds.clamp import Clamp
 from dpassay.pipeline.stages.bounds.round import Round
 from dpassay.pipeline.stages.bounds.scaling import Clip, MinMaxScale, Normalise
-from dpassay.pipeline.stages.bounds.squash import Squash
-from dpassay.pipeline.stages.noises.additive import Additive
 from dpassay.pipeline.stages.noises.bounded_laplace import BoundedLaplace
 from dpassay.pipeline.stages.noises.directions import Direction
-from dpassay.pipeline.staircase import Staircase
 from dpassay.pipeline.syntax import NORMS
-from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 
 _HALF = ONE / 2
 # Powers of two, so that vectors along an axis are normalized exactly; a certificate has 45 digits.
@@ -65,17 +57,16 @@ def _shows(noise: Stage | None, after: tuple[Stage, ...]) -> bool:
         return True
     if told is None or any(stage.random for stage in after):
         return False
-    if isinstance(noise, Additive) and isinstance(noise.noise, Laplace | Gaussian):
+    if noise.added_noise is not None and noise.added_noise.known_tails:
         return told.unlimited
-    if isinstance(noise, Additive | BoundedLaplace | Direction):
+    if noise.added_noise is not None or isinstance(noise, BoundedLaplace | Direction):
         return told.everything
     return told.unlimited and all(stage.keeps == "all" or isinstance(stage, Round) for stage in after)
 
 
 def _fixed_loss(noise: Stage | None) -> bool:
     """Whether any two different values before the noise lose at least a fixed amount."""
-    jumping = Gaussian | OneSided | TruncatedLaplace | Staircase | DiscreteNoise
-    return noise is None or (isinstance(noise, Additive) and isinstance(noise.noise, jumping))
+    return noise is None or (noise.added_noise is not None and noise.added_noise.fixed_loss)
 
 
 def _any_direction(before: tuple[Stage, ...], pair: Pair) -> bool:
@@ -84,7 +75,7 @@ def _any_direction(before: tuple[Stage, ...], pair: Pair) -> bool:
     The pair is two unit vectors times a size, or the same around a constant vector; or ± the size in one coordinate.
     """
     at = next((i for i, stage in enumerate(before) if isinstance(stage, Normalise | MinMaxScale)), None)
-    if at is None or any(not isinstance(stage, Clip | Clamp | Squash) for stage in before[:at]):
+    if at is None or not all(stage.contracts for stage in before[:at]):
         return False
     first, *rest = pair.blocks
     opposite = bool(first.x == -first.y and first.count == 1 and all(b.x == 0 and b.same for b in rest))
@@ -92,12 +83,14 @@ def _any_direction(before: tuple[Stage, ...], pair: Pair) -> bool:
         return False
     centre = ZERO if opposite else minimum(first.x, first.y)
     for stage in before[:at]:
-        if isinstance(stage, Clamp):  # around the center, or above it
-            inside = stage.low.b < centre.a if opposite else stage.low.b <= centre.a
-            if not (inside and centre.b < stage.high.a):
+        moved = stage.image(centre)
+        if stage.limits is not None:  # around the center, or above it
+            low, high = stage.limits
+            inside = low.b < centre.a if opposite else low.b <= centre.a
+            if not (inside and centre.b < high.a):
                 return False
-        elif isinstance(stage, Squash):
-            centre = squashed(stage.kind, centre)
+        elif moved is not None:
+            centre = moved
         elif not centre == 0:
             return False  # clipping would move the center
     return (isinstance(before[at], MinMaxScale) and len(rest) > 0) or bool(centre == 0)
@@ -114,11 +107,11 @@ def _is_corner(pair: Pair) -> bool:
 
 def _families(before: Sequence[Stage], dim: int) -> Iterator[Family]:
     """Pairs around points where stages may jump: 0, halves, and the middle of what clamps let pass."""
-    limits = [stage for stage in before if isinstance(stage, Clamp)]
+    limits = [stage.limits for stage in before if stage.limits is not None]
     centres = [ZERO, _HALF, -_HALF]
-    for clamp in limits:
-        middle = (clamp.low + clamp.high) / 2
-        centres += [real(int(float(middle.mid) // 1)) + _HALF, real(middle.mid), clamp.low]
+    for low, high in limits:
+        middle = (low + high) / 2
+        centres += [real(int(float(middle.mid) // 1)) + _HALF, real(middle.mid), low]
     for centre in centres:
         for rest in (centre, ZERO):
             if rest is centre or not centre == 0:
@@ -157,13 +150,6 @@ def _vector(stage: Stage, values: list[tuple[Number, int]]) -> list[Number] | No
     if isinstance(stage, Clip):
         size = Pair(tuple(Block(value, ZERO, count) for value, count in values)).distance(NORMS[stage.norm])
         return plain if size.b <= stage.radius.a else None
-    if isinstance(stage, Clamp):
-        return [maximum(stage.low, minimum(stage.high, value)) for value in plain]
-    if isinstance(stage, Squash):
-        return [squashed(stage.kind, value) for value in plain]
-    if isinstance(stage, Round):
-        wholes = [_nearest(value) for value in plain]
-        return [value for value in wholes if value is not None] if None not in wholes else None
     if isinstance(stage, Normalise):
         nonzero = [(value, count) for value, count in values if not value == 0]
         if len(nonzero) == 1 and nonzero[0][1] == 1 and abs(nonzero[0][0]).a > 0:  # an axis, whose image is exact
@@ -176,7 +162,8 @@ def _vector(stage: Stage, values: list[tuple[Number, int]]) -> list[Number] | No
             return None
         ends = ((low, ZERO), (high, ONE))  # whose images are exact
         return [next((to for end, to in ends if value == end), (value - low) / (high - low)) for value in plain]
-    return None
+    images = [_nearest(value) if isinstance(stage, Round) else stage.image(value) for value in plain]
+    return [value for value in images if value is not None] if None not in images else None
 
 
 def _nearest(value: Number) -> Number | None:

@@ -131,8 +131,7 @@ def _overlap(noise: Mixture, region: Region) -> PairBound:
     gap = most_spread(region).distance(INF) if even else region.diameter(INF)
     alike = noise.lost
     for weight, each in noise.parts:
-        assert isinstance(each, OneSided)
-        alike += weight * exp(-gap / each.scale)
+        alike += weight * exp(-gap / each.width)
     count = most_differing(region)
     components = ((AtomLoss(((ZERO, alike),), 1 - alike), count),) if count else ()
     return PairBound((PrivacyLoss(components),), Theorem.MIXTURE)

@@ -35,18 +35,14 @@ from dpassay.exact.profiles.bounds import GeneralBound, PairBound, ProfileBound,
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.pipeline.regions import (
     Array,
-    Bits,
     Block,
     Box,
     Everything,
-    MinMax,
-    OneHot,
     Pair,
     Region,
     Rounded,
     Rows,
     SensitivityBall,
-    Sparse,
 )
 from dpassay.pipeline.stages.noises.bounded_laplace import BoundedLaplace
 from dpassay.pipeline.syntax import written
@@ -287,7 +283,7 @@ def _limits(stage: BoundedLaplace, region: Region) -> list[tuple[Number, Number,
         return list(region.sides)
     if isinstance(region, Rows):
         return [(*(region.limits or (stage.low, stage.high)), 1)]
-    if isinstance(region, Bits | OneHot | Sparse | MinMax):
+    if region.unit:
         return [(ZERO, ONE, round(middle(region.diameter(1))))]
     limit = region.largest_norm(INF)
     return [(stage.low, stage.high, region.dim)] if limit == INF else [(-real(limit), real(limit), region.dim)]

@@ -41,21 +41,16 @@ from dpassay.exact.profiles.profile import Candidate, Family, PrivacyProfile
 from dpassay.exact.witness import Witness, WorstPair, swapped
 from dpassay.pipeline.regions import (
     Ball,
-    Bits,
     Block,
     Box,
     Counted,
     Intersection,
-    MinMax,
     OneHot,
     Pair,
     Region,
-    Repeated,
     Rounded,
     RowBits,
-    Rows,
     SensitivityBall,
-    Sparse,
     Sphere,
     Squashed,
 )
@@ -82,11 +77,11 @@ def choose_profile(stage: Choose, around: Surroundings) -> PrivacyProfile:
         infinite = PairBound((PrivacyLoss(((AtomLoss((), ONE), 1),)),), Theorem.UNBOUNDED)
         shown = (Candidate(outputs.region.farthest(1), infinite),) if outputs.exact else ()
         return PrivacyProfile(shown, (PureBound(INFINITY, Theorem.EXPONENTIAL),), (Theorem.UNBOUNDED,))
-    free = outputs.exact and anywhere and isinstance(region, SensitivityBall)
+    free = outputs.exact and anywhere and region.by_distance
     if kept is not None and region.diameter(INF).b > 0:
         # Nothing is known about others' bits, and about scores after a query only how far they move.
-        known = free or (outputs.exact and not isinstance(region, SensitivityBall | RowBits))
-        return top_k_profile(stage, kept, region, cube_of(region), score_spread(region), score_width(region), known)
+        known = free or (outputs.exact and not (region.by_distance or isinstance(region, RowBits)))
+        return top_k_profile(stage, kept, region, region.cube_ends, score_spread(region), score_width(region), known)
     spread = stage.rate * score_spread(region)
     pairs = pushed
     if free:
@@ -94,16 +89,16 @@ def choose_profile(stage: Choose, around: Surroundings) -> PrivacyProfile:
         pairs = _free_pairs(region, stage.rate, spread)
     elif outputs.exact and anywhere and isinstance(region, Counted) and region.limits is None:
         pairs = _count_pairs(region, stage.rate) or pushed
-    elif outputs.exact and not isinstance(region, SensitivityBall):
+    elif outputs.exact and not region.by_distance:
         pairs = _region_pairs(region)
     if isinstance(region, RowBits):  # the other persons' bits are unknown
         pairs = pushed = []
-    if isinstance(outputs.region, Repeated) and pairs is not pushed:
+    if pairs is not pushed:
         pairs = [outputs.region.repeat(pair) for pair in pairs]
     candidates = tuple(Candidate(pair, choose_bound(stage, pair)) for pair in pairs)
     pure = minimum(spread, _largest(region, stage.rate))
     ranged = with_range(spread, pure)
-    if isinstance(region, Rows) and region.limits is not None:
+    if region.row_limits is not None:
         ranged = replace(ranged, least=_least_of_rows(ranged.range, region.dim))
     uppers: list[ProfileBound] = [PureBound(pure, Theorem.EXPONENTIAL), ranged]
     if outputs.exact and isinstance(region, OneHot):  # all pairs are equivalent, and so are both directions
@@ -111,7 +106,7 @@ def choose_profile(stage: Choose, around: Surroundings) -> PrivacyProfile:
     first = pairs[0] if pairs else None
     tails = spread if free else None
     family = None
-    if pairs is not pushed and not isinstance(outputs.region, Repeated) and ranged.range.a > _SHORT:
+    if pairs is not pushed and region is outputs.region and ranged.range.a > _SHORT:
         family = Family(candidates, lambda order: _worst_at(stage, region, ranged, order, free))
     theorems = (Theorem.EXPONENTIAL,)
     return PrivacyProfile(candidates, tuple(uppers), theorems, tail_lower_bound=tails, pair=first, family=family)
@@ -166,7 +161,7 @@ def score_width(region: Region) -> Number:
     if isinstance(region, Box):
         lows, highs, _ = zip(*region.sides, strict=True)
         return maximum(*highs) - minimum(*lows)
-    if isinstance(region, MinMax | Bits | OneHot | Sparse):
+    if region.unit:
         return ONE
     if isinstance(region, Squashed):
         return (
@@ -181,30 +176,21 @@ def score_width(region: Region) -> Number:
 
 def _largest(region: Region, rate: Number) -> Number:
     """The largest loss that the width of the region allows: exponential.md, points 2 and 5."""
-    if isinstance(region, Rows) and region.limits is not None:
-        width = exp(-rate * (region.limits[1] - region.limits[0]))
+    if region.row_limits is not None:
+        width = exp(-rate * (region.row_limits[1] - region.row_limits[0]))
         return -log((region.dim * width) / (width + region.dim - 1))
     return largest_choice(rate * score_width(region), region.dim)
 
 
-def cube_of(region: Region) -> tuple[Number, Number] | None:
-    """The two ends of a cube all of whose corners, except the two constant ones, are in the region."""
-    if isinstance(region, Ball) and region.p == INF:
-        return -region.radius, region.radius
-    if isinstance(region, Box) and len(region.sides) == 1:
-        return region.sides[0][0], region.sides[0][1]
-    return (ZERO, ONE) if isinstance(region, MinMax | Bits) else None
-
-
 def _region_pairs(region: Region) -> list[Pair]:
     """Some outputs' scores high and the others' low, and the other way round."""
-    cube = cube_of(region)
+    cube = region.cube_ends
     if cube is not None:
         low, high = cube
         sizes = sorted({region.dim // 2, *(2**i for i in range(region.dim.bit_length() - 1))})
         return [Pair((Block(high, low, size), Block(low, high, region.dim - size))) for size in sizes]
-    if isinstance(region, Rows) and region.limits is not None:
-        low, high = region.limits
+    if region.row_limits is not None:
+        low, high = region.row_limits
         return [Pair((Block(high, low, 1), Block(rest, rest, region.dim - 1))) for rest in (high, low)]
     pairs = [region.farthest(q) for q in (1.0, 2.0, INF)]
     if isinstance(region, Ball | Sphere):
@@ -277,13 +263,13 @@ def _worst_at(stage: Choose, region: Region, ranged: RangeBound, order: Number, 
     if free:
         assert isinstance(region, SensitivityBall)
         pairs.append(_free_pair(region, stage.rate, ranged.range, _log_odds(loss, length)))
-    elif isinstance(region, Rows) and region.limits is not None:
-        low, high = region.limits
+    elif region.row_limits is not None:
+        low, high = region.row_limits
         for wanted in (loss, length - loss):
             ahead = _log_odds(wanted, length) - math.log(region.dim - 1)
             rest = minimum(high, maximum(low, low + number(ahead) / stage.rate))
             pairs.append(Pair((Block(high, low, 1), Block(rest, rest, region.dim - 1))))
-    elif (cube := cube_of(region)) is not None:
+    elif (cube := region.cube_ends) is not None:
         low, high = cube
         width, c = math.exp(length / 2), math.exp(loss - length / 2)
         split = region.dim * (width - c) / ((c + 1) * (width - 1))

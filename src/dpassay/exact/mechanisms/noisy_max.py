@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, exp, log, maximum, minimum, real
 from dpassay.core.theorems import Theorem
-from dpassay.exact.mechanisms.exponential_mechanism import cube_of, score_spread, score_width
+from dpassay.exact.mechanisms.exponential_mechanism import score_spread, score_width
 from dpassay.exact.mechanisms.questions import Surroundings, least_loss, profile_of, unbounded_advice
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.profiles.bounds import PairBound, PureBound
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
-from dpassay.pipeline.regions import Block, Pair, Region, Rows, SensitivityBall
+from dpassay.pipeline.regions import Block, Pair, Region
 from dpassay.pipeline.stages.base import OutputRegion
 from dpassay.pipeline.stages.noisy_max import GumbelMax, NoisyMax
 
@@ -51,7 +51,7 @@ def noisy_max_profile(stage: NoisyMax, outputs: OutputRegion, anywhere: bool) ->
         chances = (first_chance(stage.noise, gap, outputs.region.dim) for gap in (width, -width))
         most, least = chances
         pure = minimum(spread, log(most / least))
-    free = outputs.exact and anywhere and isinstance(region, SensitivityBall) and region is outputs.region
+    free = outputs.exact and anywhere and region.by_distance and region is outputs.region
     pairs: list[Pair] = []
     if outputs.exact and region is outputs.region:
         pairs = list(_free_pairs(region, spread / stage.rate) if free else _pairs(region))
@@ -64,14 +64,14 @@ def noisy_max_profile(stage: NoisyMax, outputs: OutputRegion, anywhere: bool) ->
 
 def _pairs(region: Region) -> Iterator[Pair]:
     """The first score against all others, which are equal: from far ahead of them to far behind."""
-    n, cube = region.dim, cube_of(region)
+    n, cube = region.dim, region.cube_ends
     if cube is not None:
         low, high = cube
         yield Pair((Block(high, low, 1), Block(low, high, n - 1)))
-    elif isinstance(region, Rows) and region.limits is not None:
-        low, high = region.limits
+    elif region.row_limits is not None:
+        low, high = region.row_limits
         yield from (Pair((Block(high, low, 1), Block(rest, rest, n - 1))) for rest in (high, low))
-    elif not isinstance(region, SensitivityBall):
+    elif not region.by_distance:
         pair = region.farthest(INF)
         if len(pair.blocks) == 2 and pair.blocks[0].count == 1:
             yield pair

@@ -12,6 +12,9 @@ from dpassay.errors import InputError
 from dpassay.pipeline.pair import Array, Pair, check_dimension, check_positive
 from dpassay.values import dataclass
 
+if TYPE_CHECKING:
+    from dpassay.pipeline.regions.vector import Ball
+
 INF = float("inf")
 SAFE = 1 + 1e-12  # more than the rounding error of a norm in doubles
 
@@ -38,6 +41,7 @@ class Region:
     by_distance: ClassVar[bool] = False  # neighbors are defined by their distance, wherever they lie
     monotone: ClassVar[bool] = False  # between neighbors either no coordinate falls or none rises
     all_vectors: ClassVar[bool] = False
+    unit: ClassVar[bool] = False  # coordinates lie between 0 and 1, and can be either
     around_zero: ClassVar[bool] = False  # with a vector it contains all multiples between it and its opposite
     if TYPE_CHECKING:
 
@@ -53,6 +57,15 @@ class Region:
     def farthest(self, q: float) -> Pair:
         """Two of its vectors with the largest lq distance (for an open set, one that is never exceeded)."""
         raise NotImplementedError
+
+    def knows_farthest(self, q: float) -> bool:
+        """Whether no pair is farther apart in lq than the one that is named."""
+        return True
+
+    @property
+    def ball(self) -> "Ball | None":
+        """A ball with the farthest pairs of the region, up to a shift."""
+        return None
 
     def diameter(self, q: float) -> Number:
         """The lq distance of the farthest pair; an interval if it is known only within bounds."""
@@ -84,6 +97,22 @@ class Region:
     def row_limits(self) -> tuple[Number, Number] | None:
         """The limits of each coordinate, if neighbors differ in one of them and it has limits."""
         return None
+
+    @property
+    def cube_ends(self) -> tuple[Number, Number] | None:
+        """The two ends of a cube all of whose corners, except the two constant ones, are in it."""
+        return None
+
+    def moving_a_sum(self) -> "Region":
+        """How far a sum moves when one of its vectors is added or removed: docs/proofs/record-sums.md."""
+        raise InputError(
+            f"add-remove-record is not supported for {type(self).__name__}: it is not known how far one more vector "
+            "moves the sum. State it with query(norm, distance) instead"
+        )
+
+    def moved_by(self, count: int) -> "Region":
+        """How far several vectors move a sum, each of which moves it as the region describes."""
+        raise NotImplementedError
 
     @property
     def surrounds_zero(self) -> bool:

@@ -10,7 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import INFINITY, ZERO, Number, between, digits, down, middle, minimum, number, real, up
+from dpassay.core.numbers import (
+    INFINITY,
+    ZERO,
+    Number,
+    between,
+    digits,
+    down,
+    maximum,
+    middle,
+    minimum,
+    number,
+    real,
+    up,
+)
 from dpassay.errors import InputError
 from dpassay.pipeline.pair import Array, Block, Pair, check_dimension
 from dpassay.pipeline.regions.base import SAFE, Region
@@ -53,6 +66,10 @@ class Ball(Region):
         count = self.dim if q < self.p else 1
         return self.diagonal(count)
 
+    @property
+    def ball(self) -> Ball:
+        return self
+
     def largest_norm(self, p: float) -> float:
         return up(self.diameter(p) / 2)
 
@@ -62,6 +79,13 @@ class Ball(Region):
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
         return bool(np.linalg.norm(value, ord=self.p) <= middle(self.radius) * (1 + slack))
+
+    @property
+    def cube_ends(self) -> tuple[Number, Number] | None:
+        return (-self.radius, self.radius) if self.p == float("inf") else None
+
+    def moving_a_sum(self) -> Region:
+        return SensitivityBall(self.p, self.radius, self.dim)
 
 
 @dataclass(frozen=True)
@@ -77,7 +101,11 @@ class Sphere(Region):
     dim: int
 
     def farthest(self, q: float) -> Pair:
-        return Ball(2, self.radius, self.dim).farthest(q)
+        return self.ball.farthest(q)
+
+    @property
+    def ball(self) -> Ball:
+        return Ball(2, self.radius, self.dim)
 
     def largest_norm(self, p: float) -> float:
         return up(self.diameter(p) / 2)
@@ -85,6 +113,9 @@ class Sphere(Region):
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
         radius = middle(self.radius)
         return bool(abs(np.linalg.norm(value) - radius) <= radius * slack)
+
+    def moving_a_sum(self) -> Region:
+        return SensitivityBall(2, self.radius, self.dim)
 
 
 @dataclass(frozen=True)
@@ -137,6 +168,26 @@ class Box(Region):
         high = np.repeat([middle(side[1]) for side in self.sides], counts)
         return bool(np.all(value >= low - slack * (1 + abs(low))) and np.all(value <= high + slack * (1 + abs(high))))
 
+    @property
+    def cube_ends(self) -> tuple[Number, Number] | None:
+        return self.sides[0][:2] if len(self.sides) == 1 else None
+
+    def moving_a_sum(self) -> Region:
+        """A constant is known to be one, but not always which."""
+        if self.diameter(float("inf")) == 0:
+            raise InputError(
+                "add-remove-record is not supported for a constant: it is not known how far one more vector "
+                "moves the sum. State it with query(norm, distance) instead"
+            )
+        sides = []
+        for low, high, count in self.sides:
+            size = maximum(abs(low), abs(high))
+            sides.append((ZERO, size, count) if abs(high).mid >= abs(low).mid else (-size, ZERO, count))
+        return Box(tuple(sides))
+
+    def moved_by(self, count: int) -> Region:
+        return Box(tuple((low * count, high * count, n) for low, high, n in self.sides))
+
 
 @dataclass(frozen=True)
 class SensitivityBall(Region):
@@ -162,6 +213,9 @@ class SensitivityBall(Region):
 
     def farthest(self, q: float) -> Pair:
         return self.ball.farthest(q)
+
+    def moved_by(self, count: int) -> Region:
+        return replace(self, distance=self.distance * count)
 
 
 @dataclass(frozen=True)
@@ -231,6 +285,9 @@ class Intersection(Region):
                 counts |= {min(self.dim, max(1, int(crossing) + step)) for step in (0, 1) if crossing < self.dim}
         return max((self.spread(k) for k in sorted(counts)), key=lambda pair: pair.distance(q).a)
 
+    def knows_farthest(self, q: float) -> bool:
+        return False
+
     def spread(self, count: int) -> Pair:
         """The opposite pair spread evenly over the first `count` coordinates, as far from 0 as both balls allow."""
         sizes = [ball.radius / real(count) ** _inverse(ball.p) for ball in (self.first, self.second)]
@@ -246,6 +303,14 @@ class Intersection(Region):
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
         return self.first.contains(value, slack) and self.second.contains(value, slack)
+
+    def moving_a_sum(self) -> Region:
+        first, second = (replace(ball, radius=ball.radius / 2) for ball in (self.first, self.second))
+        return Intersection(first, second)
+
+    def moved_by(self, count: int) -> Region:
+        first, second = (replace(ball, radius=ball.radius * count) for ball in (self.first, self.second))
+        return Intersection(first, second)
 
 
 @dataclass(frozen=True)
@@ -268,6 +333,12 @@ class Everything(Region):
 
     def diameter(self, q: float) -> Number:
         return INFINITY
+
+    def moving_a_sum(self) -> Region:
+        return self
+
+    def moved_by(self, count: int) -> Region:
+        return self
 
 
 @dataclass(frozen=True)
@@ -317,3 +388,9 @@ class Repeated(Region):
         """Whether it is one vector of the other region, repeated."""
         copies = np.reshape(value, (self.times, self.region.dim))
         return bool((copies == copies[0]).all()) and self.region.contains(copies[0], slack)
+
+    def moving_a_sum(self) -> Region:
+        return Repeated(self.region.moving_a_sum(), self.times)
+
+    def moved_by(self, count: int) -> Region:
+        return Repeated(self.region.moved_by(count), self.times)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from dpassay.core.neighbours import Relation
-from dpassay.core.numbers import ZERO, Number
+from dpassay.core.numbers import INFINITY, ZERO, Number
 from dpassay.pipeline.distributions import Distribution, Noise
 from dpassay.pipeline.regions import Array, Bits, Finite, OneHot, Region, Rounded, Sparse
 from dpassay.pipeline.syntax import Syntax, Written
@@ -60,6 +60,7 @@ class Stage(Written, ABC):
     takes_one_value: ClassVar[bool] = False  # the name of a category, or a value to hash; not a vector
     random: ClassVar[bool] = False
     jumps: ClassVar[bool] = False  # maps values next to each other far apart
+    contracts: ClassVar[bool] = False  # shortens vectors, or brings coordinates closer together
     adds_to_vectors: ClassVar[bool] = False  # random, adding noise that is not bounded to a vector
     chooses: ClassVar[bool] = False  # random, naming a coordinate by its score
     one_per_person: ClassVar[bool] = False  # a first stage after which neighbors differ in one coordinate
@@ -105,6 +106,20 @@ class Stage(Written, ABC):
         if self.keeps == "signs":
             return SIGNS if after.tells_signs else None
         return after if self.keeps == "all" else None
+
+    @property
+    def limits(self) -> tuple[Number, Number] | None:
+        """The limits between which it leaves coordinates unchanged, and to which it moves all others."""
+        return None
+
+    @property
+    def slope(self) -> Number:
+        """How many times as far apart as before two coordinates can be; infinity if that is not known."""
+        return INFINITY
+
+    def image(self, value: Number) -> Number | None:
+        """What it makes of each coordinate's number, whatever the others are; None if that depends on the others."""
+        return None
 
     def for_region(self, region: Region) -> Stage:
         """The same stage, or the one that does the same on values of this region."""
