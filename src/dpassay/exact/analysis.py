@@ -82,10 +82,10 @@ def _drawn(steps: Steps, neighbours: Neighbours) -> Drawn:
     elif not outputs.exact:
         pairs = pushed_pairs(inner, noises[0], one_record)
     batch = {"size": sampling.size, "of": sampling.records} if isinstance(sampling, Subsample) else {}
-    changed = isinstance(sampling, Poisson) and neighbours.relation == "replace-record"
+    changed = sampling.on_its_own and neighbours.relation == "replace-record"
     return Drawn(
         rate=sampling.rate,
-        theorem=Theorem.POISSON if isinstance(sampling, Poisson) else Theorem.FIXED_SIZE,
+        theorem=Theorem.POISSON if sampling.on_its_own else Theorem.FIXED_SIZE,
         outputs=outputs,
         pairs=tuple(pairs),
         told=thresholds_told(inner.stages[noises[-1] + 1 :]),

@@ -24,7 +24,6 @@ from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Sphere
 from dpassay.pipeline.regions.images import squashed
 from dpassay.pipeline.stages.base import OutputRegion, Stage
-from dpassay.pipeline.stages.bounds.clamp import Clamp
 from dpassay.pipeline.stages.bounds.squash import Squash
 from dpassay.pipeline.stages.sampling import Poisson, Sampling, Subsample
 from dpassay.pipeline.staircase import Staircase
@@ -79,8 +78,9 @@ class Setting:
             if isinstance(stage, Squash):
                 low, high = (squashed(stage.kind, end) for end in (low, high))
                 whole = False
-            elif isinstance(stage, Clamp):
-                if not (stage.low.b <= low.a and high.b <= stage.high.a):
+            elif stage.limits is not None:
+                least, most = stage.limits
+                if not (least.b <= low.a and high.b <= most.a):
                     return False
             elif stage.name not in _LOSSLESS and not (whole and stage.name == "round"):
                 return False
@@ -100,8 +100,9 @@ class Setting:
         """Whether clamps after the noise leave everything between two values."""
         ends = [(b.x, b.y) for b in pair.blocks if not b.same]
         for stage in self.behind:
-            if isinstance(stage, Clamp):
-                if not all(_at_most(stage.low, v) and _at_most(v, stage.high) for both in ends for v in both):
+            if stage.limits is not None:
+                least, most = stage.limits
+                if not all(_at_most(least, v) and _at_most(v, most) for both in ends for v in both):
                     return False
             elif isinstance(stage, Squash):
                 ends = [(squashed(stage.kind, x), squashed(stage.kind, y)) for x, y in ends]

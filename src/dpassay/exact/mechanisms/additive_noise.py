@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import singledispatch
 
 from dpassay.core.functions.normal import normal_tail
 from dpassay.core.interval import grouped
@@ -104,24 +105,41 @@ def _uppers(noise: Noise, region: Region, dominating: list[PairBound]) -> Iterab
     if dominating:
         theorem = Theorem.GAUSSIAN if isinstance(noise, Gaussian) else Theorem.WORST_SHIFT
         yield PairBound(tuple(loss for bound in dominating for loss in bound.losses), theorem)
-    if isinstance(noise, Gaussian):
-        yield additive_bound(noise, Pair((Block(real(region.diameter(2).b), ZERO, 1),)))
-        return
-    diameter = region.diameter(1)
-    if isinstance(noise, OneSided):
-        yield additive_bound(noise, Pair((Block(ZERO, diameter, 1),)))
-    elif isinstance(noise, Laplace):
-        yield PureBound(diameter / noise.scale, Theorem.LAPLACE)
-        yield from _renyi(noise, region)
-        if not dominating:
-            sane = [b for b in _renyi(noise, region) if 1e-9 < b.norm.mid < 1e9]  # where doubles integrate well
-            yield from (SaddlepointBound(b.norm, b.p, b.dim) for b in sane)
-            levels = (LevelBound(b.norm, b.p, b.dim) for b in sane)
-            yield from (bound for bound in levels if bound.is_useful)
-    elif isinstance(noise, Mixture):
-        yield PureBound(_mixture_pure(noise, diameter), Theorem.MIXTURE)
-        if noise.one_sided:
-            yield _overlap(noise, region)
+    yield from _uppers_by_size(noise, region, bool(dominating))
+
+
+@singledispatch
+def _uppers_by_size(noise: Noise, region: Region, known: bool) -> Iterable[ProfileBound]:
+    """Bounds that follow from how wide a region is; `known`: the loss of its dominating pairs is another one."""
+    return ()
+
+
+@_uppers_by_size.register(Gaussian)
+def _(noise: Gaussian, region: Region, known: bool) -> Iterable[ProfileBound]:
+    yield additive_bound(noise, Pair((Block(real(region.diameter(2).b), ZERO, 1),)))
+
+
+@_uppers_by_size.register(OneSided)
+def _(noise: OneSided, region: Region, known: bool) -> Iterable[ProfileBound]:
+    yield additive_bound(noise, Pair((Block(ZERO, region.diameter(1), 1),)))
+
+
+@_uppers_by_size.register(Laplace)
+def _(noise: Laplace, region: Region, known: bool) -> Iterable[ProfileBound]:
+    yield PureBound(region.diameter(1) / noise.scale, Theorem.LAPLACE)
+    yield from _renyi(noise, region)
+    if not known:
+        sane = [b for b in _renyi(noise, region) if 1e-9 < b.norm.mid < 1e9]  # where doubles integrate well
+        yield from (SaddlepointBound(b.norm, b.p, b.dim) for b in sane)
+        levels = (LevelBound(b.norm, b.p, b.dim) for b in sane)
+        yield from (bound for bound in levels if bound.is_useful)
+
+
+@_uppers_by_size.register(Mixture)
+def _(noise: Mixture, region: Region, known: bool) -> Iterable[ProfileBound]:
+    yield PureBound(_mixture_pure(noise, region.diameter(1)), Theorem.MIXTURE)
+    if noise.one_sided:
+        yield _overlap(noise, region)
 
 
 def _overlap(noise: Mixture, region: Region) -> PairBound:

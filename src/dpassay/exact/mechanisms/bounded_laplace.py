@@ -37,7 +37,6 @@ from dpassay.pipeline.regions import (
     Array,
     Block,
     Box,
-    Everything,
     Pair,
     Region,
     Rounded,
@@ -277,7 +276,7 @@ def _above(value: Number, threshold: Number, width: Number) -> Number:
 
 def _limits(stage: BoundedLaplace, region: Region) -> list[tuple[Number, Number, int]]:
     """The limits between which coordinates lie, and how many of them can differ between neighbors."""
-    if isinstance(region, Everything):
+    if region.all_vectors:
         return [(stage.low, stage.high, region.dim)]
     if isinstance(region, Box):
         return list(region.sides)
@@ -329,11 +328,11 @@ def _of_answers(stage: BoundedLaplace, region: Region, times: int) -> Sequence[P
 
 def _real_pairs(stage: BoundedLaplace, region: Region) -> list[Pair]:
     """Pairs that neighbors can have: limits, or answers at and next to a limit."""
-    if isinstance(region, Everything):
+    if region.all_vectors:
         return [Pair((Block(stage.low, stage.high, region.dim),))]
     if isinstance(region, Rows) and region.limits is None:
         return [Pair((Block(stage.low, stage.high, 1), *_rest(stage.low, region.dim - 1)))]
-    if not isinstance(region, SensitivityBall):
+    if not region.by_distance:
         return [] if isinstance(region, Rounded) else [region.farthest(q) for q in (1.0, 2.0)][: 1 + (region.dim > 1)]
     farthest = region.farthest(1)
     shift = abs(farthest.blocks[0].gap)

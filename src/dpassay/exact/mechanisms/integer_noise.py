@@ -29,7 +29,6 @@ from dpassay.pipeline.regions import (
     MinMax,
     Pair,
     Region,
-    Repeated,
     Rounded,
     Rows,
     SensitivityBall,
@@ -44,8 +43,8 @@ _FARTHEST = 10**6  # a distance beyond which the exact loss of one coordinate is
 
 def whole_pairs(noise: DiscreteNoise, region: Region) -> tuple[list[Pair], bool]:
     """Pairs of integer vectors to examine, and whether one of them dominates all others at every ε."""
-    if isinstance(region, Repeated):
-        pairs, known = whole_pairs(noise, region.region)
+    if region.one_copy is not region:
+        pairs, known = whole_pairs(noise, region.one_copy)
         return [region.repeat(pair) for pair in pairs], known
     if isinstance(region, Rounded):
         alone = region.p == float("inf") or region.dim == 1

@@ -30,7 +30,7 @@ from dpassay.exact.mechanisms.questions import Surroundings, least_loss, metric_
 from dpassay.exact.profiles.bounds import GeneralBound, PureBound
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.pipeline.regions import Array, Block, Pair, Region, Sphere
-from dpassay.pipeline.stages.noises.directions import Direction, VonMisesFisher
+from dpassay.pipeline.stages.noises.directions import Direction
 from dpassay.values import dataclass
 
 _LARGEST_ERROR = 1e-4  # of a logarithm in doubles; if it may be larger, only what ε-DP implies is stated
@@ -129,7 +129,7 @@ def _(stage: Direction, metric: str) -> str:
 @least_loss.register(Direction)
 def pair_loss(stage: Direction, pair: Pair) -> Number:
     """The largest loss between two unit vectors."""
-    return stage.kappa * (pair.distance(2) if isinstance(stage, VonMisesFisher) else pair_angle(pair))
+    return stage.kappa * (pair.distance(2) if stage.by_distance else pair_angle(pair))
 
 
 def pair_angle(pair: Pair) -> Number:
@@ -152,7 +152,7 @@ def loss_per_distance(stage: Direction, metric: str, dim: int) -> Number:
     """The supremum of the loss of two unit vectors over their distance: docs/proofs/sphere.md, point 4."""
     if metric == "angle":
         return stage.kappa
-    chord = stage.kappa if isinstance(stage, VonMisesFisher) else stage.largest_loss / 2
+    chord = stage.kappa if stage.by_distance else stage.largest_loss / 2
     return chord * (sqrt(real(dim)) if metric == "linf" else ONE)
 
 
@@ -160,7 +160,7 @@ def steepest_pair(stage: Direction, metric: str, dim: int) -> Pair:
     """Two unit vectors with the largest loss per unit of distance, or nearly so; opposite ones if they have it."""
     if metric == "linf":
         return Sphere(ONE, dim).farthest(1)
-    if metric == "l2" or not isinstance(stage, VonMisesFisher):
+    if metric == "l2" or not stage.by_distance:
         return Sphere(ONE, dim).farthest(2)
     rest = (Block(ZERO, ZERO, dim - 2),) if dim > 2 else ()
     return Pair((Block(ZERO, sin(SMALL_ANGLE), 1), Block(ONE, cos(SMALL_ANGLE), 1), *rest))

@@ -13,7 +13,7 @@ from dpassay.exact.profiles.dominating_pairs import MOST_COORDINATES, dominating
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.pipeline.distributions import Laplace
 from dpassay.pipeline.pair import Block, Pair
-from dpassay.pipeline.regions import Ball, Region, Repeated, SensitivityBall
+from dpassay.pipeline.regions import Ball, Region, SensitivityBall
 from dpassay.pipeline.staircase import Staircase
 
 INF = float("inf")
@@ -69,17 +69,16 @@ def _sizes(noise: Staircase, pair: Pair) -> list[tuple[Number, int]]:
 
 def _slivers(noise: Staircase, region: Region) -> list[Pair]:
     """A pair of a ball that differs in all coordinates, in all but one only slightly: each of these adds a step."""
-    if isinstance(region, Repeated):
-        return [region.repeat(pair) for pair in _slivers(noise, region.region)]
-    ball = region.ball if isinstance(region, SensitivityBall) else region
-    if not isinstance(ball, Ball) or ball.p == INF or not 1 < ball.dim <= MOST_COORDINATES:
+    inner = region.one_copy
+    if not isinstance(inner, Ball | SensitivityBall) or inner.p == INF or not 1 < inner.dim <= MOST_COORDINATES:
         return []
+    ball = inner.ball
     p, width = number(ball.p), real((2 * ball.radius / noise.sensitivity).a)
     least = steps_apart(width) - 1
     large = real(((width + least) / 2).mid)
     small = ((width**p - large**p) / (ball.dim - 1)) ** (1 / p) / 2
     halves = [real((size * noise.sensitivity / 2).mid) for size in (large, small)]
-    return [Pair((Block(halves[0], -halves[0], 1), Block(halves[1], -halves[1], ball.dim - 1)))]
+    return [region.repeat(Pair((Block(halves[0], -halves[0], 1), Block(halves[1], -halves[1], ball.dim - 1))))]
 
 
 @reason.register(Staircase)

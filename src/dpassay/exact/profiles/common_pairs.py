@@ -24,7 +24,7 @@ from dpassay.pipeline.stages.bits import BitNoise, Flip
 from dpassay.pipeline.stages.categories import Category, OneHotEncode
 from dpassay.pipeline.stages.exponential import Choose
 from dpassay.pipeline.stages.noises.additive import Additive
-from dpassay.pipeline.stages.query import PersonRows, Query
+from dpassay.pipeline.stages.query import Query
 from dpassay.pipeline.stages.sampling import Sampling
 from dpassay.values import dataclass
 
@@ -134,8 +134,8 @@ def _inputs(parts: Sequence[Part]) -> Iterator[tuple[Array, Array]]:
         stage.on_words or stage.takes_one_value for part in parts for stage in part.pipeline.stages
     ):
         return  # it is unclear which input of one corresponds to which of the other
-    dim, rows = dims.pop(), any(isinstance(first, PersonRows) for first in firsts)
-    if rows and any(p.kind != "any" and not isinstance(p.pipeline.stages[0], PersonRows) for p in parts):
+    dim, rows = dims.pop(), any(first.one_per_person for first in firsts)
+    if rows and any(p.kind != "any" and not p.pipeline.stages[0].one_per_person for p in parts):
         return  # one person's coordinate is not a record whose vector is summed
     few = dim > _MANY_COORDINATES
     pairs = [c.pair for part in parts for c in part.profile.candidates[: 1 if few else 4]]
