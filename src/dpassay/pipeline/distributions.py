@@ -8,6 +8,7 @@ log-likelihood of outputs. Noise on coordinates, and bits, can also be drawn and
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -107,7 +108,7 @@ class Laplace(Noise):
         return self.scale
 
     def of_width(self, width: Number) -> "Laplace":
-        return Laplace(width)
+        return replace(self, scale=width)
 
     @property
     def deviation(self) -> float:
@@ -146,7 +147,7 @@ class Gaussian(Noise):
         return self.sigma
 
     def of_width(self, width: Number) -> "Gaussian":
-        return Gaussian(width)
+        return replace(self, sigma=width)
 
     @property
     def deviation(self) -> float:

@@ -105,10 +105,7 @@ class Region:
 
     def moving_a_sum(self) -> "Region":
         """How far a sum moves when one of its vectors is added or removed: docs/proofs/record-sums.md."""
-        raise InputError(
-            f"add-remove-record is not supported for {type(self).__name__}: it is not known how far one more vector "
-            "moves the sum. State it with query(norm, distance) instead"
-        )
+        raise unknown_move(type(self).__name__)
 
     def moved_by(self, count: int) -> "Region":
         """How far several vectors move a sum, each of which moves it as the region describes."""
@@ -122,6 +119,14 @@ class Region:
     def to_data(self) -> dict[str, Any]:
         """Its kind and numbers as in a certificate."""
         return {"kind": self.kind, **{field.name: _data(getattr(self, field.name)) for field in fields(self)}}
+
+
+def unknown_move(what: str) -> InputError:
+    """What to say of vectors if it is not known how far one of them moves a sum."""
+    return InputError(
+        f"add-remove-record is not supported for {what}: it is not known how far one more vector "
+        "moves the sum. State it with query(norm, distance) instead"
+    )
 
 
 def _data(value: Any) -> Any:

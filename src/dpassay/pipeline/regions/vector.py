@@ -26,7 +26,7 @@ from dpassay.core.numbers import (
 )
 from dpassay.errors import InputError
 from dpassay.pipeline.pair import Array, Block, Pair, check_dimension
-from dpassay.pipeline.regions.base import SAFE, Region
+from dpassay.pipeline.regions.base import SAFE, Region, unknown_move
 from dpassay.values import dataclass
 
 
@@ -175,10 +175,7 @@ class Box(Region):
     def moving_a_sum(self) -> Region:
         """A constant is known to be one, but not always which."""
         if self.diameter(float("inf")) == 0:
-            raise InputError(
-                "add-remove-record is not supported for a constant: it is not known how far one more vector "
-                "moves the sum. State it with query(norm, distance) instead"
-            )
+            raise unknown_move("a constant")
         sides = []
         for low, high, count in self.sides:
             size = maximum(abs(low), abs(high))
