@@ -96,6 +96,7 @@ def outermost_loss(noise: Noise, x: Number, y: Number, told: Thresholds) -> Numb
     """ln P(E) − ln Q(E), E the values beyond the outermost threshold on the side of x away from y.
 
     >>> from dpassay.core.numbers import middle, number
+    >>> from dpassay.pipeline.distributions import Laplace
     >>> told = Thresholds(number(0), number(10))
     >>> round(middle(outermost_loss(Laplace(1), number(1), number(-1), told)), 9)
     2.0

@@ -137,6 +137,7 @@ def _log_total(scores: Iterable[Number], counts: Iterable[int]) -> Number:
 def score_spread(region: Region) -> Number:
     """The maximum of (largest − smallest coordinate of x − y): exponential.md, point 1.
 
+    >>> from dpassay.pipeline.regions import MonotoneBall
     >>> middle(score_spread(SensitivityBall(INF, 1, dim=3))), middle(score_spread(MonotoneBall(INF, 1, dim=3)))
     (2.0, 1.0)
     """
