@@ -6,10 +6,13 @@ a theorem bounds all pairs at once. What comes after the noise is post-processin
 """
 
 from dataclasses import replace
+from importlib import import_module
+from pkgutil import iter_modules
 
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import ONE, ZERO, Number, minimum, sqrt
 from dpassay.core.theorems import Theorem
+from dpassay.exact import mechanisms
 from dpassay.exact.dataflow.post_processing import kept_after, thresholds_told
 from dpassay.exact.dataflow.propagated_pairs import pushed_pairs
 from dpassay.exact.dataflow.record_sums import (
@@ -20,11 +23,7 @@ from dpassay.exact.dataflow.record_sums import (
 )
 from dpassay.exact.dataflow.sampled_lowers import Drawn
 from dpassay.exact.dataflow.sampling import Steps
-from dpassay.exact.mechanisms.additive_noise import additive_profile
-from dpassay.exact.mechanisms.bounded_laplace import bounded_profile
-from dpassay.exact.mechanisms.discrete_mechanisms import discrete_profile
-from dpassay.exact.mechanisms.radial import radial_profile
-from dpassay.exact.mechanisms.sphere import direction_profile
+from dpassay.exact.mechanisms.questions import Surroundings, profile_of
 from dpassay.exact.mechanisms.top_k import scores_kept
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
@@ -32,27 +31,25 @@ from dpassay.exact.premises import require_premises
 from dpassay.exact.profiles.bounds import DropoutBound, PairBound, PureBound
 from dpassay.exact.profiles.dominating_pairs import dominating_pairs
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
-from dpassay.pipeline.distributions import Gaussian, Laplace, Noise
+from dpassay.pipeline.distributions import Gaussian, Noise
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import (
     MinMax,
     Pair,
     Region,
-    Repeated,
-    SensitivityBall,
 )
-from dpassay.pipeline.stages.base import NoiseStage, OutputRegion
-from dpassay.pipeline.stages.dropout import Dropout
-from dpassay.pipeline.stages.exponential import Choice, TopK
-from dpassay.pipeline.stages.noises.additive import Additive, may_drop_values
-from dpassay.pipeline.stages.noises.bounded_laplace import BoundedLaplace
-from dpassay.pipeline.stages.noises.directions import Direction
+from dpassay.pipeline.stages.base import OutputRegion
+from dpassay.pipeline.stages.exponential import TopK
+from dpassay.pipeline.stages.noises.additive import Additive
 from dpassay.pipeline.stages.noises.radial import Radial, in_dimension
-from dpassay.pipeline.stages.query import PersonRows, Query
+from dpassay.pipeline.stages.query import Query
 from dpassay.pipeline.stages.repeat import Repeat
 from dpassay.pipeline.stages.sampling import Poisson, Subsample
 
 INF = float("inf")
+
+for _module in iter_modules(mechanisms.__path__, f"{mechanisms.__name__}."):
+    import_module(_module.name)  # each answers for its own noises
 
 
 def analyse(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
@@ -66,7 +63,7 @@ def analyse(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
     check_neighbours(pipeline, neighbours)
     steps = Steps.of(pipeline)
     one = _one_step(steps.inner, steps.relation(neighbours))
-    drawn = _drawn(steps, neighbours) if isinstance(steps.sampling, Poisson | Subsample) else None
+    drawn = _drawn(steps, neighbours) if steps.sampling is not None and steps.sampling.amplifies else None
     return require_premises(pipeline, neighbours, steps.profile(one, drawn))
 
 
@@ -78,17 +75,17 @@ def _drawn(steps: Steps, neighbours: Neighbours) -> Drawn:
     outputs, one_record = inner.output_regions()[noises[0]], Neighbours("replace-record")
     stage = inner.stages[noises[0]] if inner.noise_positions else None
     pairs: list[Pair] = []
-    if outputs.exact and isinstance(stage, Additive):
-        pairs = dominating_pairs(stage.noise, outputs.region)[0]
-    elif outputs.exact and isinstance(stage, Radial):
+    if outputs.exact and stage is not None and stage.added_noise is not None:
+        pairs = dominating_pairs(stage.added_noise, outputs.region)[0]
+    elif outputs.exact and stage is not None and stage.adds_to_vectors:
         pairs = [outputs.region.farthest(q) for q in (1.0, 2.0, INF)]
     elif not outputs.exact:
         pairs = pushed_pairs(inner, noises[0], one_record)
     batch = {"size": sampling.size, "of": sampling.records} if isinstance(sampling, Subsample) else {}
-    changed = isinstance(sampling, Poisson) and neighbours.relation == "replace-record"
+    changed = sampling.on_its_own and neighbours.relation == "replace-record"
     return Drawn(
         rate=sampling.rate,
-        theorem=Theorem.POISSON if isinstance(sampling, Poisson) else Theorem.FIXED_SIZE,
+        theorem=Theorem.POISSON if sampling.on_its_own else Theorem.FIXED_SIZE,
         outputs=outputs,
         pairs=tuple(pairs),
         told=thresholds_told(inner.stages[noises[-1] + 1 :]),
@@ -105,7 +102,7 @@ def _one_step(pipeline: Pipeline, neighbours: Neighbours) -> PrivacyProfile:
     first = pipeline.stages[0]
     if isinstance(first, Query) and neighbours.count > 1:
         # Monotone answers of several records may rise and fall, but are no farther apart than if all rise.
-        chosen = all(isinstance(pipeline.stages[i], Choice) for i in pipeline.noise_positions)
+        chosen = all(pipeline.stages[i].chooses for i in pipeline.noise_positions)
         moves = first.moves if chosen else "any"
         moved = replace(first, distance=first.distance * neighbours.count, moves=moves)
         profile = _one_step(replace(pipeline, stages=(moved, *pipeline.stages[1:])), Neighbours("query"))
@@ -124,7 +121,7 @@ def _several(pipeline: Pipeline, profiles: list[PrivacyProfile], neighbours: Nei
     """Noise after noise is post-processing, so every stage's upper bound holds."""
     positions = pipeline.noise_positions
     stages = [pipeline.stages[i] for i in positions]
-    noises = [stage.noise for stage in stages if isinstance(stage, Additive)]
+    noises = [stage.added_noise for stage in stages if stage.added_noise is not None]
     adjacent = positions == list(range(positions[0], positions[-1] + 1))
     if adjacent and len(noises) == len(stages):
         return _sum_of_noises(pipeline, noises, neighbours)
@@ -153,8 +150,8 @@ def _sum_of_noises(pipeline: Pipeline, noises: list[Noise], neighbours: Neighbou
     profile = PrivacyProfile((), uppers, theorems=(Theorem.TWO_NOISES,), region=each[0].region)
     kept = kept_after(pipeline, first, neighbours)
     tails = kept.thresholds is not None and (kept.thresholds.unlimited or kept.anywhere)
-    known = tails and all(isinstance(n, Gaussian | Laplace) for n in noises)
-    if any(may_drop_values(noise) for noise in noises):
+    known = tails and all(noise.known_tails for noise in noises)
+    if any(noise.drops_values for noise in noises):
         return profile
     if any(Theorem.UNBOUNDED in p.theorems for p in each):
         return replace(each[0], uppers=uppers)
@@ -181,8 +178,8 @@ def dropped_share(pipeline: Pipeline, neighbours: Neighbours) -> Number:
     """The probability that all words that differ are dropped; 0 between any two texts."""
     kept = ONE
     for stage in pipeline.stages:
-        if isinstance(stage, Dropout) and neighbours.relation == "word":
-            kept *= 1 - stage.mu
+        if neighbours.relation == "word":
+            kept *= 1 - stage.dropped
     return (1 - kept) ** neighbours.count
 
 
@@ -205,32 +202,18 @@ def _at_noise(pipeline: Pipeline, position: int, neighbours: Neighbours) -> Priv
     outputs = region_at(pipeline, position, neighbours)
     stage = in_dimension(pipeline.stages[position], outputs.region.dim)
     anywhere = all(isinstance(before, Query | Repeat | TopK) for before in pipeline.stages[:position])
-    if isinstance(stage, Choice) and not anywhere and _tells_differences_alone(pipeline, outputs.region):
+    if stage.chooses and not anywhere and _tells_differences_alone(pipeline, outputs.region):
         outputs = replace(outputs, exact=False)  # the loss depends on where the scores are
     scores = scores_kept(pipeline, position)
     pushed = [] if outputs.exact or scores else pushed_pairs(pipeline, position, neighbours)
     kept = kept_after(pipeline, position, neighbours)
-    if isinstance(stage, Additive):
-        return additive_profile(stage.noise, outputs, pushed, kept)
-    if isinstance(stage, Radial):
-        return radial_profile(stage, outputs, pushed, kept, pipeline.stages[position + 1 :])
-    if isinstance(stage, Direction):
-        return direction_profile(stage, outputs, kept, position + 1 < len(pipeline.stages))
-    if isinstance(stage, BoundedLaplace):
-        return bounded_profile(stage, outputs, pushed, kept.thresholds is not None and kept.thresholds.everything)
-    assert isinstance(stage, NoiseStage)
-    profile = discrete_profile(stage, outputs, pushed, anywhere, scores)
-    told = all(after.keeps == "all" or after.name == "round" for after in pipeline.stages[position + 1 :])
-    # Outputs are integers, which rounding leaves unchanged, unless they were squashed before it.
-    whole = told and kept.thresholds is not None and kept.thresholds.unlimited
-    return profile if whole else replace(profile, candidates=(), tail_lower_bound=None, pair=None)
+    return profile_of(stage, Surroundings(outputs, pushed, kept, pipeline.stages[position + 1 :], anywhere, scores))
 
 
 def _tells_differences_alone(pipeline: Pipeline, region: Region) -> bool:
     """Whether neighbors are defined by their distance, so that not every two vectors of the region are neighbors."""
-    inner = region.region if isinstance(region, Repeated) else region
-    rows = isinstance(pipeline.stages[0], PersonRows) and isinstance(inner, MinMax)
-    return rows or isinstance(inner, SensitivityBall)
+    inner = region.one_copy
+    return inner.by_distance or (pipeline.stages[0].one_per_person and isinstance(inner, MinMax))
 
 
 def region_at(pipeline: Pipeline, position: int, neighbours: Neighbours) -> OutputRegion:

@@ -29,7 +29,7 @@ from dpassay.exact.analysis import analyse
 from dpassay.exact.pld.loss_components import AtomLoss, GaussianLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.profiles.bounded_range import RangeBound, loss_divergence
-from dpassay.exact.profiles.bounds import PairBound, ProfileBound, RenyiBound, renyi_epsilon
+from dpassay.exact.profiles.bounds import ProfileBound, RenyiBound, renyi_epsilon
 from dpassay.exact.profiles.common_pairs import Part, composed, largest_epsilon, share_a_pair
 from dpassay.exact.profiles.profile import enclose
 from dpassay.pipeline.parser import parse
@@ -159,11 +159,11 @@ def mechanism_answer(pipeline: Pipeline, count: int = 1, neighbours: Neighbours 
     relation = neighbours or pipeline.neighbours
     profile = analyse(pipeline, relation)
     part = Part(pipeline, relation.kind, profile, count)
-    attained = [c.bound.losses for c in profile.candidates if isinstance(c.bound, PairBound)]
+    attained = [c.bound.losses for c in profile.candidates if c.bound.losses]
     for bound in sorted(profile.uppers, key=lambda upper: upper.pure.b):
-        if isinstance(bound, PairBound) and len(bound.losses) == 1:
+        if len(bound.losses) == 1:
             return Answer(bound.losses[0], count, bound.losses in attained, part)
-        if isinstance(bound, PairBound) and bound.theorem == Theorem.POISSON and len(bound.losses) == 2:
+        if bound.theorem == Theorem.POISSON and len(bound.losses) == 2:
             return Answer(bound.losses[0], count, bound.losses in attained, part, back=bound.losses[1])
     if profile.pure.b == INFINITY:
         return Answer(PrivacyLoss(((AtomLoss((), ONE), 1),)), count, profile.least_delta == 1, part)

@@ -4,23 +4,13 @@ import math
 
 from dpassay.core.guarantee import ApproxDP, Guarantee, MetricDP, PureDP
 from dpassay.core.interval import grouped, outward
-from dpassay.core.numbers import INFINITY, ZERO, Number, as_written, down, maximum, middle, real, up
+from dpassay.core.numbers import INFINITY, Number, as_written, down, middle, real, up
 from dpassay.core.theorems import Theorem
 from dpassay.exact.dataflow.sampling import Steps
+from dpassay.exact.mechanisms.questions import metric_reason, reason
 from dpassay.exact.profiles.profile import PrivacyProfile
-from dpassay.pipeline.discrete_noise import DiscreteGaussian, DiscreteNoise
-from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, OneSided
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Categories, MonotoneBall, Region, RowBits, Rows, SensitivityBall
-from dpassay.pipeline.stages.bits import BitNoise
-from dpassay.pipeline.stages.exponential import Choice, Softmax
-from dpassay.pipeline.stages.noises.additive import Additive
-from dpassay.pipeline.stages.noises.bounded_laplace import BoundedLaplace
-from dpassay.pipeline.stages.noises.directions import Direction
-from dpassay.pipeline.stages.noises.radial import Radial
-from dpassay.pipeline.staircase import Staircase
-from dpassay.pipeline.syntax import written
-from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 
 
 def explain(word: str, pipeline: Pipeline, profile: PrivacyProfile, guarantee: Guarantee, value: Number) -> str:
@@ -88,13 +78,9 @@ def _by_distance(pipeline: Pipeline, guarantee: MetricDP, value: Number) -> str:
     if not pipeline.noise_positions:
         return "Nothing is random, so the output reveals the input"
     noise = pipeline.stages[pipeline.noise_positions[0]]
-    if isinstance(noise, Additive) and isinstance(noise.noise, Gaussian):
-        return "The loss of Gaussian noise is unbounded, however close two inputs are"
-    if isinstance(noise, Direction) and guarantee.metric != "angle" and not pipeline.stages[0].takes_unit_vectors:
-        return (
-            "Two vectors near 0 are close to each other, but normalise can map them to opposite unit vectors (if "
-            "inputs are unit vectors already, leave normalise out)"
-        )
+    own = "" if pipeline.stages[0].takes_unit_vectors else metric_reason(noise.added_noise or noise, guarantee.metric)
+    if own:
+        return own
     if value.a == INFINITY:
         return "Some inputs have a fixed loss however close they are, because the released value jumps between them"
     return f"The loss between two inputs is larger than their {guarantee.metric} distance allows"
@@ -115,34 +101,16 @@ def _because(pipeline: Pipeline, profile: PrivacyProfile) -> str:
         return "Even the largest noise is too small for the distance between two neighbors"
     position = pipeline.noise_positions[-1]
     stage, region = pipeline.stages[position], pipeline.output_regions()[position].region
-    dropped = " (word dropout hides little of it)" if profile.mu.b > 0 else ""
-    if isinstance(stage, Additive) and not (isinstance(region, Categories) or region.diameter(1) == INFINITY):
-        return f"{_distance(stage, region, profile)}{dropped}"
-    if isinstance(stage, Additive):
+    if stage.added_noise is not None and (isinstance(region, Categories) or region.diameter(1) == INFINITY):
         return "Values are released as they are"
-    if isinstance(stage, Radial):
-        return f"{_in_norm(stage, profile)}{dropped}"
-    if isinstance(stage, Direction):
-        return f"Two inputs can have opposite directions{dropped}"
-    if isinstance(stage, BoundedLaplace):
-        return (
-            f"If outputs are kept between {written(stage.low)} and {written(stage.high)} the loss exceeds the "
-            f"distance divided by the scale, because the probability of landing there depends on the input{dropped}"
-        )
-    if isinstance(stage, BitNoise):
-        return f"{_differing_bits(region, profile)}, and each adds its own loss{dropped}"
-    if isinstance(stage, Softmax):
-        logits = _far(region, profile, math.inf, "differ by {}")
-        return f"Two neighbors' logits {logits} at temperature {grouped(middle(stage.temperature))}"
-    if isinstance(stage, Choice):
-        given = "scale" if stage.name == "noisymax" else "rate"
-        return f"Two neighbors' scores {_far(region, profile, math.inf, 'differ by {}')} at the given {given}"
-    return f"One category can be distinguished from another more reliably than claimed{dropped}"
+    dropped = " (word dropout hides little of it)" if profile.mu.b > 0 and not stage.chooses else ""
+    return f"{reason(stage, region, profile)}{dropped}"
 
 
-def _differing_bits(region: Region, profile: PrivacyProfile) -> str:
+def differing_bits(region: Region, profile: PrivacyProfile) -> str:
+    """How many bits of two neighbors differ."""
     inputs = "two neighbors" if isinstance(region, RowBits) else "two inputs"
-    shown, most = (round(middle(count)) for count in (_shown(profile, 1), region.diameter(1)))
+    shown, most = (round(middle(count)) for count in (profile.shown_distance(1), region.diameter(1)))
     if shown == region.dim == 1:
         return f"The only bit can differ between {inputs}"
     if shown == region.dim:
@@ -151,15 +119,11 @@ def _differing_bits(region: Region, profile: PrivacyProfile) -> str:
     return f"{count} of the {region.dim} bits can differ between {inputs}"
 
 
-def _shown(profile: PrivacyProfile, q: float) -> Number:
-    """How far apart in lq known pairs of neighbors are."""
-    pairs = [candidate.pair for candidate in profile.candidates] + ([profile.pair] if profile.pair else [])
-    return maximum(ZERO, *(pair.distance(q) for pair in pairs))
-
-
-def _far(region: Region, profile: PrivacyProfile, q: float, words: str) -> str:
+def how_far(profile: PrivacyProfile, q: float, words: str, region: Region | None = None) -> str:
     """That two values can be as far apart as the region is wide; or how far they certainly can be, and at most."""
-    shown, most = _shown(profile, q), region.diameter(q)
+    region = region or profile.region
+    assert region is not None
+    shown, most = profile.shown_distance(q), region.diameter(q)
     if shown.a >= most.b * (1 - real("1e-6")):
         return "can " + words.format(grouped(middle(most)))
     limit = f"at most {outward(up(most), 1, 6)}"
@@ -168,54 +132,8 @@ def _far(region: Region, profile: PrivacyProfile, q: float, words: str) -> str:
     return "can " + words.format(limit)
 
 
-def _distance(stage: Additive, region: Region, profile: PrivacyProfile) -> str:
-    assert profile.region is not None
+def who(region: Region, profile: PrivacyProfile) -> str:
+    """Whose values the noise must hide, before which they lie in the region."""
     answers = "two neighbors' answers"
     kinds = {SensitivityBall: answers, MonotoneBall: answers, Rows: "two neighbors", RowBits: "two neighbors"}
-    who = kinds.get(type(profile.region)) or kinds.get(type(region), "two vectors")
-    if isinstance(stage.noise, Gaussian):
-        return f"Before Gaussian noise {who} {_far(profile.region, profile, 2, 'be {} apart in l2')}"
-    if isinstance(stage.noise, Laplace):
-        far = _far(profile.region, profile, 1, "be {} apart in l1")
-        return f"Laplace noise of scale {grouped(middle(stage.noise.scale))} must hide l1 distances, and {who} {far}"
-    if isinstance(stage.noise, Mixture) and not stage.noise.parts:
-        return f"With probability {stage.noise.atom:.4g} a coordinate is released as it is"
-    if isinstance(stage.noise, DiscreteNoise):
-        return _between_whole_numbers(stage.noise, who, profile)
-    if isinstance(stage.noise, OneSided) or (isinstance(stage.noise, Mixture) and stage.noise.one_sided):
-        return "The noise is never negative, so an output below the input's value is impossible"
-    if isinstance(stage.noise, Staircase):
-        return _in_steps(stage.noise, who, profile)
-    if isinstance(stage.noise, TruncatedLaplace) or profile.least_delta > 0:
-        return "Some outputs are possible for one input and impossible for another"
-    return "Some outputs are more likely for one input than for another by a larger factor than claimed"
-
-
-def _in_steps(noise: Staircase, who: str, profile: PrivacyProfile) -> str:
-    assert profile.region is not None
-    shown, most = _shown(profile, 1), profile.region.diameter(1)
-    far = f"can be {as_written(most)} apart in l1"
-    if not shown.a >= most.b * (1 - real("1e-40")):
-        far = _far(profile.region, profile, 1, "be {} apart in l1")
-    step = f"every {as_written(noise.sensitivity)}, or part of it, by which a coordinate moves"
-    return f"The loss of staircase noise is {as_written(noise.epsilon)} for {step}, and {who} {far}"
-
-
-def _between_whole_numbers(noise: DiscreteNoise, who: str, profile: PrivacyProfile) -> str:
-    assert profile.region is not None
-    if profile.least_delta == 1:
-        return (
-            f"The noise of {noise} is a whole number, so {who} that do not differ by whole numbers have no output in "
-            "common (round them first, or state counts)"
-        )
-    q = 2 if isinstance(noise, DiscreteGaussian) else 1
-    far = _far(profile.region, profile, q, "be {} apart")
-    return f"The noise of {noise} must hide l{q} distances, and {who} {far}"
-
-
-def _in_norm(stage: Radial, profile: PrivacyProfile) -> str:
-    worst = profile.dominating_pure()
-    pair = profile.pair if worst is None else worst.pair
-    apart = "" if pair is None else f", and two neighbors' values can be {grouped(middle(stage.distance(pair)))} apart"
-    noise = f"{stage.name.capitalize()} noise of scale {grouped(middle(stage.scale))}"
-    return f"{noise} must hide {stage.norm} distances{apart}"
+    return kinds.get(type(profile.region)) or kinds.get(type(region), "two vectors")

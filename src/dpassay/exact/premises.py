@@ -19,23 +19,17 @@ from dpassay.exact.dataflow.sampling import BasicBound, Steps
 from dpassay.exact.profiles.bounds import DropoutBound, ProfileBound
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.pipeline.discrete_noise import DiscreteNoise
-from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pair import Pair
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.regions import Ball, Everything, Intersection, Repeated, Sphere
+from dpassay.pipeline.regions import Sphere
 from dpassay.pipeline.regions.images import squashed
-from dpassay.pipeline.stages.base import Stage
-from dpassay.pipeline.stages.bounds.clamp import Clamp
+from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.stages.bounds.squash import Squash
-from dpassay.pipeline.stages.noises.additive import Additive
-from dpassay.pipeline.stages.noises.radial import Radial
 from dpassay.pipeline.stages.sampling import Poisson, Sampling, Subsample
 from dpassay.pipeline.staircase import Staircase
-from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 from dpassay.values import dataclass
 
 _LOSSLESS = ("encode", "decode", "repeat", "times")
-_EVEN = Laplace | Gaussian | DiscreteNoise | Staircase | TruncatedLaplace
 
 
 @dataclass(frozen=True)
@@ -61,6 +55,16 @@ class Setting:
         return Steps.of(self.pipeline).sampling
 
     @property
+    def drawn(self) -> bool:
+        """Whether it is drawn in each step which records take part."""
+        return self.sampling is not None and self.sampling.amplifies
+
+    @property
+    def before(self) -> OutputRegion:
+        """What is before the first noise."""
+        return self.pipeline.output_regions()[self.noises[0]]
+
+    @property
     def swamped(self) -> bool:
         """Whether a noise comes after another one with stages between them."""
         return self.noises != list(range(self.noises[0], self.noises[-1] + 1))
@@ -68,14 +72,15 @@ class Setting:
     def shown(self) -> bool:
         """Whether all stages after the noise can be undone; rounding leaves integers unchanged."""
         noise = self.pipeline.stages[self.noises[-1]] if self.pipeline.noise_positions else None
-        whole = noise is not None and not isinstance(noise, Additive | Radial) and noise.name != "bounded_laplace"
+        whole = noise is not None and not noise.adds_to_vectors and noise.name != "bounded_laplace"
         low, high = -INFINITY, INFINITY
         for stage in self.behind:
             if isinstance(stage, Squash):
                 low, high = (squashed(stage.kind, end) for end in (low, high))
                 whole = False
-            elif isinstance(stage, Clamp):
-                if not (stage.low.b <= low.a and high.b <= stage.high.a):
+            elif stage.limits is not None:
+                least, most = stage.limits
+                if not (least.b <= low.a and high.b <= most.a):
                     return False
             elif stage.name not in _LOSSLESS and not (whole and stage.name == "round"):
                 return False
@@ -95,8 +100,9 @@ class Setting:
         """Whether clamps after the noise leave everything between two values."""
         ends = [(b.x, b.y) for b in pair.blocks if not b.same]
         for stage in self.behind:
-            if isinstance(stage, Clamp):
-                if not all(_at_most(stage.low, v) and _at_most(v, stage.high) for both in ends for v in both):
+            if stage.limits is not None:
+                least, most = stage.limits
+                if not all(_at_most(least, v) and _at_most(v, most) for both in ends for v in both):
                     return False
             elif isinstance(stage, Squash):
                 ends = [(squashed(stage.kind, x), squashed(stage.kind, y)) for x, y in ends]
@@ -106,12 +112,11 @@ class Setting:
 
     def placed(self, candidate: Candidate) -> bool:
         """Whether the values lie where neighbors' values do: sums of one-dimensional unit vectors are integers."""
-        if isinstance(self.sampling, Poisson | Subsample):
+        if self.drawn:
             return candidate.data_sets is not None and self.reached(candidate.data_sets)
         added = sums_records(self.pipeline, self.neighbours) and self.neighbours.relation == "add-remove-record"
-        outputs = self.pipeline.output_regions()[self.noises[0]]
-        inner = outputs.region.region if isinstance(outputs.region, Repeated) else outputs.region
-        return not (added and inner.dim == 1 and (isinstance(inner, Sphere) or outputs.far))
+        inner = self.before.region.one_copy
+        return not (added and inner.dim == 1 and (isinstance(inner, Sphere) or self.before.far))
 
     def reached(self, sets: DataSets) -> bool:
         """Whether the sums are those of the records, drawn as the first stage says."""
@@ -130,16 +135,15 @@ class Setting:
 
     def small_records(self) -> bool:
         """Whether records near 0 exist in all directions."""
-        outputs = self.pipeline.output_regions()[self.noises[0]]
-        inner = outputs.region.region if isinstance(outputs.region, Repeated) else outputs.region
-        return outputs.exact and not outputs.far and isinstance(inner, Ball | Intersection | Everything)
+        outputs = self.before
+        return outputs.exact and not outputs.far and outputs.region.one_copy.around_zero
 
     def _contains(self, sets: DataSets) -> bool:
         """Whether the records' vectors lie in the region, in doubles; no record means no vector."""
-        region = self.pipeline.output_regions()[self.noises[0]].region
+        region = self.before.region
         if sets.records.blocks and sum(b.count for b in sets.records.blocks) > 10_000:
             return True
-        sphere = isinstance(region.region if isinstance(region, Repeated) else region, Sphere)
+        sphere = isinstance(region.one_copy, Sphere)
         vectors = [v for v in (sets.records.first, sets.records.second) if v.any()]
         return sphere or all(region.contains(vector, 1e-6) for vector in vectors)
 
@@ -149,11 +153,10 @@ class Setting:
         A record replaced can be either one. Added to others it can be a vector or its opposite, where all of a ball or
         of a sphere is reached and not only a part of it.
         """
-        if profile.noise is None or isinstance(profile.noise, _EVEN) or not isinstance(self.sampling, Poisson):
+        if profile.noise is None or profile.noise.even or not isinstance(self.sampling, Poisson):
             return True
-        outputs = self.pipeline.output_regions()[self.noises[0]]
-        inner = outputs.region.region if isinstance(outputs.region, Repeated) else outputs.region
-        return outputs.exact and isinstance(inner, Ball | Intersection | Everything | Sphere)
+        inner = self.before.region.one_copy
+        return self.before.exact and (inner.around_zero or isinstance(inner, Sphere))
 
     def holds(self, premise: Premise, candidate: Candidate, profile: PrivacyProfile) -> bool:
         """Whether a premise of a lower bound holds."""
@@ -197,7 +200,7 @@ class Setting:
         outputs, stages = self.pipeline.output_regions(), self.pipeline.stages
         for i in self.pipeline.noise_positions:
             first = i
-            while first > 0 and isinstance(stages[first - 1], Additive):
+            while first > 0 and stages[first - 1].added_noise is not None:
                 first -= 1
             if _discrete(stages[i]) and outputs[first].whole:
                 return True
@@ -205,7 +208,7 @@ class Setting:
 
 
 def _discrete(stage: Stage) -> bool:
-    return isinstance(stage, Additive) and isinstance(stage.noise, DiscreteNoise)
+    return isinstance(stage.added_noise, DiscreteNoise)
 
 
 def _at_most(first: Number, second: Number) -> bool:
@@ -228,7 +231,7 @@ def require_premises(pipeline: Pipeline, neighbours: Neighbours, profile: Privac
         ways = theorem.shows
         if ways and not any(all(setting.holds(p, candidate, profile) for p in way) for way in ways):
             raise _without(theorem, "what a pair shows", min(ways, key=len))
-        sampled = isinstance(setting.sampling, Poisson | Subsample) and not setting.swamped
+        sampled = setting.drawn and not setting.swamped
         if sampled and theorem not in (Theorem.UNBOUNDED, Theorem.NO_NOISE) and candidate.data_sets is None:
             raise _without(theorem, "what sampled records show", frozenset({Premise.DATA_SETS}))
         if sampled and theorem not in (Theorem.UNBOUNDED, Theorem.NO_NOISE) and not setting.in_order(profile):

@@ -20,25 +20,25 @@ from dpassay.exact import calibrate
 from dpassay.exact.analysis import analyse, dropped_share, region_at
 from dpassay.exact.dataflow.sampling import Steps
 from dpassay.exact.mechanisms.additive_noise import additive_uppers
+from dpassay.exact.mechanisms.questions import unbounded_advice
 from dpassay.exact.mechanisms.top_k import scores_kept
 from dpassay.exact.pld.loss_components import LaplaceLoss
-from dpassay.exact.profiles.bounds import PairBound, ProfileBound, before_dropout
+from dpassay.exact.profiles.bounds import ProfileBound, before_dropout
 from dpassay.exact.profiles.dominating_pairs import dominating_pair_is_known
 from dpassay.exact.profiles.levels import LevelBound
 from dpassay.exact.profiles.profile import quick
 from dpassay.exact.profiles.saddlepoint import SaddlepointBound
 from dpassay.pipeline.distributions import Gaussian, Laplace
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.regions import Categories, Region, Repeated, SensitivityBall
-from dpassay.pipeline.stages.base import NoiseStage, OutputRegion, Stage
+from dpassay.pipeline.regions import Categories, Region, Repeated
+from dpassay.pipeline.stages.base import OutputRegion, Stage
 from dpassay.pipeline.stages.bits import BitNoise, Flip
 from dpassay.pipeline.stages.bounds.scaling import Clip
-from dpassay.pipeline.stages.exponential import Choice, Softmax
+from dpassay.pipeline.stages.exponential import Choice
 from dpassay.pipeline.stages.noises.additive import Additive
 from dpassay.pipeline.stages.noises.bounded_laplace import BoundedLaplace
 from dpassay.pipeline.stages.noises.directions import Direction
 from dpassay.pipeline.stages.noises.radial import Radial
-from dpassay.pipeline.stages.noisy_max import GumbelMax, NoisyMax
 from dpassay.pipeline.syntax import NORMS
 from dpassay.values import dataclass
 
@@ -88,20 +88,14 @@ def find_repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: EpsilonD
     task = _Task(_as_written(pipeline), positions[0], neighbours, guarantee)
     region, stage = task.outputs.region, task.stage
     if region.diameter(1) == INFINITY:
-        advice = "Bound the vector before the noise, for example with clip(l1, C) and then laplace(2*C/eps)."
-        if isinstance(stage, Choice):
-            choice = "softmax(4*C/eps)" if isinstance(stage, Softmax) else "exponential(eps/(4*C))"
-            if isinstance(stage, NoisyMax | GumbelMax):
-                choice = f"noisymax({stage.noise}, 4*C/eps)"
-            advice = f"Bound the scores first, for example clamp(-C, C) | {choice}."
-        return (Repair(advice),)
-    if isinstance(stage, Additive | Radial) and isinstance(region, Categories):
+        return (Repair(unbounded_advice(stage)),)
+    if stage.adds_to_vectors and isinstance(region, Categories):
         return (Repair("Release a category by randomized response: flip(exp(eps)/(exp(eps) + k - 1))."),)
     if scores_kept(pipeline, positions[0]):
         return _without_top_k(task)
-    if not Steps.of(pipeline).plain and not isinstance(stage, Choice):
+    if not Steps.of(pipeline).plain and not stage.chooses:
         proposals = writable(lambda: _for_all_steps(task))
-    elif isinstance(stage, Additive | Radial | BoundedLaplace):
+    elif stage.adds_to_vectors or isinstance(stage, BoundedLaplace):
         proposals = _additive(task)
     else:
         proposals = writable(lambda: _discrete(task))
@@ -124,7 +118,7 @@ def _as_written(pipeline: Pipeline) -> Pipeline:
     """The pipeline with each number as in its text, so that a repair's text is complete."""
     stages = []
     for stage in pipeline.stages:
-        values = {} if isinstance(stage, NoiseStage) else stage.syntax.parameters
+        values = {} if stage.random else stage.syntax.parameters
         numbers = {name: getattr(stage, name) for name, parameter in values.items() if parameter.kind == "number"}
         changed = {name: number(middle(value)) for name, value in numbers.items()}
         stages.append(replace(stage, **changed) if changed else stage)  # type: ignore[type-var]
@@ -139,6 +133,11 @@ class _Task:
     position: int
     neighbours: Neighbours
     guarantee: EpsilonDelta
+
+    @property
+    def pure(self) -> bool:
+        """Whether the claim is about δ = 0."""
+        return isinstance(self.guarantee, PureDP)
 
     @property
     def stage(self) -> Stage:
@@ -174,10 +173,10 @@ class _Task:
 def _holds(repair: Repair, neighbours: Neighbours) -> bool:
     """Whether the upper bounds alone prove the guarantee."""
     assert repair.mechanism is not None
-    assert isinstance(repair.guarantee, PureDP | ApproxDP)
+    assert repair.guarantee is not None
     profile = analyse(repair.mechanism, neighbours)
     uppers = (*profile.quick_uppers, *profile.uppers)
-    epsilon, delta = repair.guarantee.exact_epsilon, repair.guarantee.exact_delta
+    epsilon, delta = repair.guarantee.value, repair.guarantee.exact_delta
     if delta == 0:
         return any(bound.pure.b <= (epsilon * (1 + TIE)).b for bound in uppers)
     return any(bound.delta(epsilon).b <= (delta * (1 + TIE)).b for bound in uppers)
@@ -186,9 +185,9 @@ def _holds(repair: Repair, neighbours: Neighbours) -> bool:
 def _worded(proposal: _Proposal, neighbours: Neighbours) -> Repair:
     """The repair, called the least if the losses of real pairs refute the claim with less noise."""
     repair, weaker = proposal.repair, proposal.weaker
-    if weaker is None or not isinstance(repair.guarantee, PureDP | ApproxDP):
+    if weaker is None or repair.guarantee is None:
         return repair
-    profile, epsilon, delta = analyse(weaker, neighbours), repair.guarantee.exact_epsilon, repair.guarantee.exact_delta
+    profile, epsilon, delta = analyse(weaker, neighbours), repair.guarantee.value, repair.guarantee.exact_delta
     if delta == 0:
         refuted = profile.lower_pure.a > (epsilon * (1 + TIE)).b
     else:
@@ -198,13 +197,13 @@ def _worded(proposal: _Proposal, neighbours: Neighbours) -> Repair:
 
 def _for_all_steps(task: _Task) -> Iterable[_Proposal]:
     """The same noise made large enough for all steps, to three digits."""
-    noise = task.stage.noise if isinstance(task.stage, Additive) else None
-    if not isinstance(noise, Laplace | Gaussian) or (isinstance(noise, Gaussian) and task.guarantee.exact_delta == 0):
+    noise = task.stage.added_noise
+    if noise is None or not noise.known_tails or (task.guarantee.exact_delta == 0 and not noise.flat_tails):
         return
-    size = middle(noise.sigma if isinstance(noise, Gaussian) else noise.scale)
+    size = middle(noise.width)
 
     def scaled(factor: float) -> Additive:
-        return Additive(type(noise)(number(f"{size * factor:.3g}")))
+        return Additive(noise.of_width(number(f"{size * factor:.3g}")))
 
     low, high = 0.0, 1.0  # powers of two
     while not task.proves(scaled(2**high)):
@@ -216,11 +215,7 @@ def _for_all_steps(task: _Task) -> Iterable[_Proposal]:
         low, high = (low, middle_power) if task.proves(scaled(2**middle_power)) else (middle_power, high)
     found = scaled(2**high)
     advice = "Enough noise of this kind for all steps; less may suffice."
-    assert isinstance(found.noise, Laplace | Gaussian)
-    deviation = (
-        middle(found.noise.sigma) if isinstance(found.noise, Gaussian) else math.sqrt(2) * middle(found.noise.scale)
-    )
-    yield _Proposal(Repair(advice, task.with_noise(found), task.guarantee, deviation))
+    yield _Proposal(Repair(advice, task.with_noise(found), task.guarantee, found.noise.deviation))
 
 
 def _additive(task: _Task) -> list[_Proposal]:
@@ -228,12 +223,12 @@ def _additive(task: _Task) -> list[_Proposal]:
     laplace, gaussian = writable(lambda: [_laplace(task)]), writable(lambda: [_gaussian(task)])
     most = max((each.repair.deviation or 0.0 for each in laplace), default=math.inf)
     radial = writable(lambda: _radial(task))
-    radial = [each for each in radial if isinstance(task.stage, Radial) or (each.repair.deviation or 0) < most]
+    own = isinstance(task.stage, Radial)
+    radial = [each for each in radial if own or (each.repair.deviation or 0) < most]
     sharper = writable(lambda: _sharper_clip(task, most))
-    pure = isinstance(task.guarantee, PureDP)
-    if isinstance(task.stage, Radial):
+    if own:
         return [*radial, *laplace, *sharper, *gaussian]
-    if not pure and isinstance(getattr(task.stage, "noise", None), Gaussian):
+    if not task.pure and isinstance(task.stage.added_noise, Gaussian):
         return [*gaussian, *laplace, *sharper]
     return [*laplace, *radial, *sharper, *gaussian]
 
@@ -245,7 +240,7 @@ def _laplace(task: _Task) -> _Proposal:
         "Enough Laplace noise; less may suffice.",
         task.with_noise(Additive(Laplace(scale))),
         task.guarantee,
-        math.sqrt(2) * middle(scale),
+        Laplace(scale).deviation,
     )
     # At δ > 0 not every region has a known dominating pair; without one, no pair shows that less noise is too little.
     sharp = inner.exact_delta == 0 or (task.outputs.exact and dominating_pair_is_known(Laplace(scale), region))
@@ -258,9 +253,9 @@ def _sharper_clip(task: _Task, most: float) -> Iterable[_Proposal]:
     last, region = task.pipeline.stages[task.position - 1] if task.position else None, task.outputs.region
     if not isinstance(last, Clip) or last.norm == "l1" or region.dim == 1:
         return
-    apart = last.radius if isinstance(region, SensitivityBall) else 2 * last.radius
+    apart = last.radius if region.by_distance else 2 * last.radius
     scale = number(double_above(calibrate.laplace_scale(task.inner(), apart)))
-    deviation = math.sqrt(2) * middle(scale)
+    deviation = Laplace(scale).deviation
     if deviation < most:
         clipped = task.with_noise(Additive(Laplace(scale)), Clip("l1", last.radius))
         advice = "Clipping in l1 instead needs less Laplace noise, but shortens vectors more."
@@ -289,12 +284,12 @@ def _radial(task: _Task) -> Iterable[_Proposal]:
 
 def _gaussian(task: _Task) -> _Proposal:
     guarantee, advice = task.guarantee, "Enough Gaussian noise; less may suffice."
-    if isinstance(guarantee, PureDP):
+    if task.pure:
         advice = f"Gaussian noise, if delta = {USUAL_DELTA} is acceptable."
         guarantee = ApproxDP(guarantee.exact_epsilon, USUAL_DELTA)
     sigma = number(double_above(gaussian_sigma(task.inner(guarantee), real(task.outputs.region.diameter(2).b))))
     repair = Repair(advice, task.with_noise(Additive(Gaussian(sigma))), guarantee, middle(sigma))
-    sharp = task.outputs.exact and not isinstance(task.guarantee, PureDP)
+    sharp = task.outputs.exact and not task.pure
     weaker = task.with_noise(Additive(Gaussian(sigma * LESS))) if sharp else None
     return _Proposal(repair, "The least Gaussian noise that satisfies the claim.", weaker)
 
@@ -342,7 +337,7 @@ def _laplace_scale(region: Region, guarantee: EpsilonDelta) -> Number:
 
 def _near_delta(bound: ProfileBound, epsilon: Number) -> float:
     """About what δ(ε) is, to search with: of equal coordinates by the saddle point, without a grid."""
-    if isinstance(bound, PairBound):
+    if bound.losses:
         equal = [loss.components[0] for loss in bound.losses if len(loss.components) == 1]
         if len(equal) == len(bound.losses) and all(isinstance(one, LaplaceLoss) and n > 1 for one, n in equal):
             return max(SaddlepointBound(one.pure, math.inf, n).near_delta(epsilon) for one, n in equal)
@@ -353,11 +348,12 @@ def _discrete(task: _Task) -> Iterable[_Proposal]:
     """Randomized response with the right probability, or an exponential mechanism with a smaller rate."""
     region, stage = task.outputs.region, task.stage
     if isinstance(stage, Choice):
-        return _choose(task)
+        return _choose(task, stage)
     if isinstance(stage, Direction):
         return _directions(task, stage)
-    categories = region.size if isinstance(region, Categories) else 2
-    differing = 1 if isinstance(region, Categories) else round(middle(region.diameter(1)))
+    categories, differing = 2, round(middle(region.diameter(1)))
+    if isinstance(region, Categories):
+        categories, differing = region.size, 1
 
     def flip(epsilon: Number) -> Flip:
         return Flip(number(double_below(calibrate.flip_keep(epsilon, categories))))
@@ -373,20 +369,17 @@ def _discrete(task: _Task) -> Iterable[_Proposal]:
     return [_Proposal(repair, least, task.with_noise(flip(loss * MORE)))]
 
 
-def _choose(task: _Task) -> Iterable[_Proposal]:
+def _choose(task: _Task, stage: Choice) -> Iterable[_Proposal]:
     """The exponential mechanism with the largest rate that is proved."""
     inner, distance = task.inner(), 2 * real(task.outputs.region.diameter(float("inf")).b)
-    stage, steps = task.stage, Steps.of(task.pipeline).count
-    assert isinstance(stage, Choice)
+    steps = Steps.of(task.pipeline).count
     smallest = real(max(inner.exact_epsilon.a, inner.exact_delta.a)) / distance / steps
     rate = number(double_below(_largest(lambda each: task.proves(stage.at_rate(_below(each))), smallest, smallest)))
-    enough, less = "A rate that is small enough; a larger one may suffice.", "The largest rate"
-    if isinstance(stage, Softmax):
-        enough, less = "A temperature that is high enough; a lower one may suffice.", "The lowest temperature"
-    if isinstance(stage, NoisyMax | GumbelMax):
-        enough, less = "A scale that is large enough; a smaller one may suffice.", "The smallest scale"
-    repair = Repair(enough, task.with_noise(stage.at_rate(rate)), task.guarantee)
-    least = f"{less} that satisfies the claim, to three digits: the least noise of this kind."
+    large_enough, another, most = stage.least_noise
+    repair = Repair(
+        f"A {large_enough} enough; a {another} one may suffice.", task.with_noise(stage.at_rate(rate)), task.guarantee
+    )
+    least = f"The {most} that satisfies the claim, to three digits: the least noise of this kind."
     return [_Proposal(repair, least, task.with_noise(stage.at_rate(rate * MORE)))]
 
 

@@ -23,6 +23,8 @@ _WIDEST = 100_000  # sums over outputs are this long
 class DiscreteNoise(Noise):
     """A symmetric distribution on the integers whose probabilities are log-concave."""
 
+    even = fixed_loss = True
+
     @property
     @abstractmethod
     def deviation(self) -> float:
@@ -44,6 +46,10 @@ class DiscreteLaplace(DiscreteNoise):
     syntax = Syntax("discrete_laplace", order=192, scale=positive("discrete_laplace: scale"))
     norm = 1
     scale: Number
+
+    @property
+    def width(self) -> Number:
+        return self.scale
 
     @property
     def deviation(self) -> float:
@@ -86,6 +92,10 @@ class DiscreteGaussian(DiscreteNoise):
 
     syntax = Syntax("discrete_gaussian", order=194, sigma=Parameter("number", _check_sigma))
     sigma: Number
+
+    @property
+    def width(self) -> Number:
+        return self.sigma
 
     @cached_property
     def _chances(self) -> Array:

@@ -8,13 +8,14 @@ log-likelihood of outputs. Noise on coordinates, and bits, can also be drawn and
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from dpassay.compute.kernels import draws
 from dpassay.compute.kernels.likelihood_ratio import LikelihoodRatioTable, of_bits, of_noise
-from dpassay.core.numbers import ZERO, Number, digits, middle, number
+from dpassay.core.numbers import ONE, ZERO, Number, digits, middle, number
 from dpassay.errors import InputError
 from dpassay.pipeline.pair import Array
 from dpassay.pipeline.syntax import Syntax, Written, positive, written
@@ -36,6 +37,36 @@ class Noise(Written, ABC):
     """A distribution on the line, centered at 0."""
 
     norm: ClassVar[float] = 0  # its loss depends only on a shift's lq norm, with this q; 0 if on none
+    even: ClassVar[bool] = False  # −t is as likely as t, so the loss is the same in both orders
+    known_tails: ClassVar[bool] = False  # what later stages leave of its loss is known
+    flat_tails: ClassVar[bool] = False  # beyond two values the loss between them is constant
+    fixed_loss: ClassVar[bool] = False  # however near two different values are, they lose at least this much
+    limited: ClassVar[bool] = False  # its values lie between two limits
+    lost: Number = ZERO  # the probability of NaN instead of a value
+
+    @property
+    def drops_values(self) -> bool:
+        """Whether a coordinate may become NaN."""
+        return bool(self.lost.b > 0)
+
+    @property
+    def width(self) -> Number:
+        """Its scale or standard deviation; 1 if it has no such length."""
+        return ONE
+
+    def of_width(self, width: Number) -> "Noise":
+        """The same kind of noise with another width."""
+        raise NotImplementedError
+
+    @property
+    def deviation(self) -> float:
+        """Its standard deviation."""
+        raise NotImplementedError
+
+    @property
+    def summands(self) -> "tuple[tuple[Number, Noise], ...]":
+        """The noises of which it is a mixture, with their probabilities."""
+        return ((ONE, self),)
 
     @property
     def atom(self) -> float:
@@ -69,7 +100,19 @@ class Laplace(Noise):
 
     syntax = Syntax("laplace", order=160, scale=positive("Laplace scale"))
     norm = 1
+    even = known_tails = flat_tails = True
     scale: Number
+
+    @property
+    def width(self) -> Number:
+        return self.scale
+
+    def of_width(self, width: Number) -> "Laplace":
+        return replace(self, scale=width)
+
+    @property
+    def deviation(self) -> float:
+        return math.sqrt(2) * middle(self.scale)
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         return rng.laplace(scale=middle(self.scale), size=shape)
@@ -96,7 +139,19 @@ class Gaussian(Noise):
 
     syntax = Syntax("gaussian", order=170, sigma=positive("sigma"))
     norm = 2
+    even = known_tails = fixed_loss = True
     sigma: Number
+
+    @property
+    def width(self) -> Number:
+        return self.sigma
+
+    def of_width(self, width: Number) -> "Gaussian":
+        return replace(self, sigma=width)
+
+    @property
+    def deviation(self) -> float:
+        return middle(self.sigma)
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         return rng.normal(scale=middle(self.sigma), size=shape)
@@ -123,7 +178,12 @@ class OneSided(Noise):
     """
 
     syntax = Syntax("onesided", scale=positive("exponential scale"))
+    fixed_loss = True
     scale: Number
+
+    @property
+    def width(self) -> Number:
+        return self.scale
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         return rng.exponential(scale=middle(self.scale), size=shape)
@@ -185,6 +245,10 @@ class Mixture(Noise):
         return {"stage": "mixture", "atom": list(digits(self.atom_weight)), "parts": parts, **lost}
 
     @property
+    def summands(self) -> tuple[tuple[Number, Noise], ...]:
+        return self.parts
+
+    @property
     def one_sided(self) -> bool:
         """Whether it has at most one exponential noise, apart from the atom and lost values."""
         return len(self.parts) <= 1 and all(isinstance(noise, OneSided) for _, noise in self.parts)
@@ -229,11 +293,11 @@ class Shifted:
     def log_likelihood(self, outputs: Array) -> Array:
         """Sum of the coordinates' log densities; a coordinate that hits the atom counts its log probability."""
         t = np.asarray(outputs) - self.centre
-        losing = isinstance(self.noise, Mixture) and bool(self.noise.lost.b > 0)
+        losing = self.noise.drops_values
         each = self.noise.log_density(np.where(np.isnan(t), 0.0, t) if losing else t)
         if self.noise.atom:
             each = np.where(t == 0, math.log(self.noise.atom), each)
-        if isinstance(self.noise, Mixture) and losing:
+        if losing:
             each = np.where(np.isnan(t), math.log(middle(self.noise.lost)), each)
         return np.asarray(each.sum(axis=-1))
 

@@ -74,7 +74,7 @@ class Pipeline:
     @property
     def noise_positions(self) -> list[int]:
         """The positions of the random stages; word dropout is not one of them."""
-        return [i for i, stage in enumerate(self.stages) if isinstance(stage, NoiseStage)]
+        return [i for i, stage in enumerate(self.stages) if stage.random]
 
     @property
     def neighbours(self) -> Neighbours:

@@ -26,6 +26,7 @@ class Staircase(Noise):
         sensitivity=positive("staircase: sensitivity"),
         gamma=probability("staircase: gamma"),
     )
+    even = fixed_loss = True
     epsilon: Number
     sensitivity: Number
     gamma: Number

@@ -26,6 +26,7 @@ class TruncatedLaplace(Noise):
         bound=positive("truncated_laplace: bound"),
     )
     norm = 1
+    even = limited = fixed_loss = True
     scale: Number
     bound: Number
 

@@ -11,18 +11,14 @@ import numpy as np
 from dpassay.core.known import quotient
 from dpassay.core.numbers import ONE, ZERO, Number, floor, maximum, minimum, number, sqrt
 from dpassay.pipeline.regions import Pair
-from dpassay.pipeline.regions.images import squashed
 from dpassay.pipeline.stages.base import Stage
 from dpassay.pipeline.stages.binary import Binary
-from dpassay.pipeline.stages.bounds.clamp import Clamp
 from dpassay.pipeline.stages.bounds.round import Round
 from dpassay.pipeline.stages.bounds.scaling import Clip, MinMaxScale, Normalise
-from dpassay.pipeline.stages.bounds.squash import Squash
 from dpassay.pipeline.stages.functions import Encode, Function
 from dpassay.pipeline.stages.repeat import Repeat
 from dpassay.pipeline.syntax import NORMS
 
-JUMPS = (Round, Binary)  # stages that map values next to each other far apart
 Values = list[tuple[Number, int]]  # numbers, and how many coordinates each of them has
 _MANY_BITS = 1 << 22
 
@@ -76,14 +72,8 @@ def _image(stage: Stage, values: Values) -> list[Number] | None:
         if not (high - low).a > 0:
             return [ZERO] * len(plain) if (high - low).b <= 0 else None
         return [quotient(value - low, high - low) for value in plain]
-    if isinstance(stage, Clamp):
-        return [maximum(stage.low, minimum(stage.high, value)) for value in plain]
-    if isinstance(stage, Squash):
-        return [squashed(stage.kind, value) for value in plain]
-    if isinstance(stage, Round):
-        rounded = [_nearest(value) for value in plain]
-        return [value for value in rounded if value is not None] if None not in rounded else None
-    return None
+    images = [_nearest(value) if isinstance(stage, Round) else stage.image(value) for value in plain]
+    return [value for value in images if value is not None] if None not in images else None
 
 
 def _norm(values: Values, p: float) -> Number:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import singledispatch
 from math import ceil, floor
 
 from dpassay.core.numbers import Number, down, real, up
@@ -11,26 +12,44 @@ from dpassay.pipeline.regions import Counted, Everything, Region, Rounded, Rows,
 from dpassay.pipeline.stages.bounds.clamp import Clamp
 
 
-def between_limits(region: Region, pairs: Iterable[Pair], clamp: Clamp) -> Iterator[Pair]:
+@singledispatch
+def between_limits(region: Region, pairs: Iterable[Pair], clamp: Clamp) -> Iterable[Pair]:
     """Pairs of a region whose values can be shifted, moved between the limits of a clamp as far as they fit.
 
     Integer answers are shifted by integers; rounded ones by even integers, which leave ties as they were.
     """
-    if isinstance(region, Everything):
-        yield Pair((Block(clamp.high, clamp.low, region.dim),))
-    elif isinstance(region, Rows) and region.limits is None:
-        others = (Block(clamp.low, clamp.low, region.dim - 1),) if region.dim > 1 else ()
-        yield Pair((Block(clamp.high, clamp.low, 1), *others))
-    elif isinstance(region, SensitivityBall):
-        centre = (clamp.low + clamp.high) / 2
-        yield from (_shifted(pair, real(centre.mid)) for pair in pairs)
-    elif isinstance(region, Rounded):
-        low, high = ceil(Fraction(up(clamp.low))), floor(Fraction(down(clamp.high)))
-        step = 1 if isinstance(region, Counted) else 2
-        first = step * ceil(Fraction(low, step))
-        yield from (_shifted(pair, real(first)) for pair in pairs)
-        if isinstance(region, Counted) and region.p == 1 and high > low:
-            yield from _filled(region, low, high)
+    return ()
+
+
+@between_limits.register(Everything)
+def _(region: Everything, pairs: Iterable[Pair], clamp: Clamp) -> Iterable[Pair]:
+    return [Pair((Block(clamp.high, clamp.low, region.dim),))]
+
+
+@between_limits.register(Rows)
+def _(region: Rows, pairs: Iterable[Pair], clamp: Clamp) -> Iterable[Pair]:
+    others = (Block(clamp.low, clamp.low, region.dim - 1),) if region.dim > 1 else ()
+    return [Pair((Block(clamp.high, clamp.low, 1), *others))] if region.limits is None else []
+
+
+@between_limits.register(SensitivityBall)
+def _(region: SensitivityBall, pairs: Iterable[Pair], clamp: Clamp) -> Iterable[Pair]:
+    centre = (clamp.low + clamp.high) / 2
+    return (_shifted(pair, real(centre.mid)) for pair in pairs)
+
+
+@between_limits.register(Rounded)
+def _(region: Rounded, pairs: Iterable[Pair], clamp: Clamp, step: int = 2) -> Iterable[Pair]:
+    first = step * ceil(Fraction(ceil(Fraction(up(clamp.low))), step))
+    return (_shifted(pair, real(first)) for pair in pairs)
+
+
+@between_limits.register(Counted)
+def _(region: Counted, pairs: Iterable[Pair], clamp: Clamp) -> Iterable[Pair]:
+    yield from between_limits.dispatch(Rounded)(region, pairs, clamp, step=1)
+    low, high = ceil(Fraction(up(clamp.low))), floor(Fraction(down(clamp.high)))
+    if region.p == 1 and high > low:
+        yield from _filled(region, low, high)
 
 
 def _shifted(pair: Pair, by: Number) -> Pair:

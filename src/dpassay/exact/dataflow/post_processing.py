@@ -15,9 +15,9 @@ from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.profiles.bounds import CurveBound, PairBound, ProfileBound, PureBound
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
-from dpassay.pipeline.distributions import Gaussian, Laplace
+from dpassay.pipeline.distributions import Gaussian, Noise
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.regions import Bits, Block, Box, MinMax, OneHot, Pair, Region, Rows, Sparse
+from dpassay.pipeline.regions import Block, Box, Pair, Region
 from dpassay.pipeline.stages.base import Stage
 from dpassay.pipeline.stages.bounds.clamp import Clamp
 from dpassay.pipeline.stages.bounds.squash import Squash
@@ -66,7 +66,7 @@ def thresholds_told(stages: Sequence[Stage]) -> Thresholds | None:
 
 def with_what_is_kept(
     profile: PrivacyProfile,
-    noise: Laplace | Gaussian,
+    noise: Noise,
     bounds: Sequence[tuple[Pair, PairBound]],
     kept: VisibleThresholds,
 ) -> PrivacyProfile:
@@ -81,7 +81,7 @@ def with_what_is_kept(
     return replace(profile, candidates=candidates, tail_lower_bound=maximum(*losses), pair=bounds[worst][0])
 
 
-def _pure(noise: Laplace | Gaussian, pair: Pair, bound: PairBound, kept: VisibleThresholds) -> Number:
+def _pure(noise: Noise, pair: Pair, bound: PairBound, kept: VisibleThresholds) -> Number:
     """The largest loss between two values, in either order, that the outermost thresholds show."""
     told = kept.thresholds
     assert told is not None
@@ -92,10 +92,11 @@ def _pure(noise: Laplace | Gaussian, pair: Pair, bound: PairBound, kept: Visible
     return maximum(*(sum((outermost_loss(noise, x, y, told) * n for x, y, n in way), ZERO) for way in ways))
 
 
-def outermost_loss(noise: Laplace | Gaussian, x: Number, y: Number, told: Thresholds) -> Number:
+def outermost_loss(noise: Noise, x: Number, y: Number, told: Thresholds) -> Number:
     """ln P(E) − ln Q(E), E the values beyond the outermost threshold on the side of x away from y.
 
     >>> from dpassay.core.numbers import middle, number
+    >>> from dpassay.pipeline.distributions import Laplace
     >>> told = Thresholds(number(0), number(10))
     >>> round(middle(outermost_loss(Laplace(1), number(1), number(-1), told)), 9)
     2.0
@@ -103,26 +104,24 @@ def outermost_loss(noise: Laplace | Gaussian, x: Number, y: Number, told: Thresh
     upwards = (x - y).mid > 0
     limit = told.high if upwards else told.low
     if abs(limit).b == INFINITY:
-        return abs(x - y) / noise.scale if isinstance(noise, Laplace) else INFINITY
+        return abs(x - y) / noise.width if noise.flat_tails else INFINITY
     beyond = [(limit - value) if upwards else (value - limit) for value in (x, y)]
     return log_tail(noise, beyond[0]) - log_tail(noise, beyond[1])
 
 
-def log_tail(noise: Laplace | Gaussian, distance: Number) -> Number:
+def log_tail(noise: Noise, distance: Number) -> Number:
     """ln P(noise > distance), which decreases."""
     return between(*(_log_tail_at(noise, real(end)) for end in (distance.b, distance.a)))
 
 
-def _log_tail_at(noise: Laplace | Gaussian, distance: Number) -> Number:
+def _log_tail_at(noise: Noise, distance: Number) -> Number:
     if isinstance(noise, Gaussian):
         return log(normal_tail(distance / noise.sigma))
-    half = log(real(2))
-    return -distance / noise.scale - half if distance.a >= 0 else log(1 - exp(distance / noise.scale) / 2)
+    half, scaled = log(real(2)), distance / noise.width
+    return -scaled - half if distance.a >= 0 else log(1 - exp(scaled) / 2)
 
 
-def shown_in_order(
-    noise: Laplace | Gaussian, pair: Pair, bound: PairBound, told: Thresholds
-) -> tuple[Number, ProfileBound]:
+def shown_in_order(noise: Noise, pair: Pair, bound: PairBound, told: Thresholds) -> tuple[Number, ProfileBound]:
     """What the output shows of the first value against the second, where the two lie: ε at δ = 0, and δ(ε).
 
     Sampled records need one order: with the record that takes part against without it.
@@ -132,18 +131,18 @@ def shown_in_order(
         pure = bound.pure
     else:
         pure = sum((outermost_loss(noise, b.x, b.y, told) * b.count for b in differing), ZERO)
-    if told.everything or (told.whole and isinstance(noise, Laplace) and _between_limits(pair, told, False)):
+    if told.everything or (told.whole and noise.flat_tails and _between_limits(pair, told, False)):
         return pure, bound
     if sum(block.count for block in differing) == 1 and _tells_curve(noise, differing[0], told, in_order=True):
         return pure, CurveBound(bound)
     return pure, PairBound(_threshold_bound(noise, pair, told).losses[:1], Theorem.POST_PROCESSING)
 
 
-def _candidate(noise: Laplace | Gaussian, pair: Pair, bound: PairBound, kept: VisibleThresholds) -> Candidate:
+def _candidate(noise: Noise, pair: Pair, bound: PairBound, kept: VisibleThresholds) -> Candidate:
     """The pair with as much of its loss as is known to remain at δ > 0."""
     told = kept.thresholds
     assert told is not None
-    if told.whole and isinstance(noise, Laplace):
+    if told.whole and noise.flat_tails:
         placed = _between_limits(pair, told, kept.anywhere)
         if placed is not None:
             return Candidate(placed, bound)
@@ -155,11 +154,11 @@ def _candidate(noise: Laplace | Gaussian, pair: Pair, bound: PairBound, kept: Vi
     return Candidate(pair, _threshold_bound(noise, pair, told))
 
 
-def _tells_curve(noise: Laplace | Gaussian, block: Block, told: Thresholds, in_order: bool = False) -> bool:
+def _tells_curve(noise: Noise, block: Block, told: Thresholds, in_order: bool = False) -> bool:
     """Whether the best threshold for each ε ≥ 0 is visible, of x against y if in order, else in one of both orders."""
     middle = (block.x + block.y) / 2
     top, bottom = maximum(block.x, block.y), minimum(block.x, block.y)
-    if isinstance(noise, Gaussian):
+    if not noise.flat_tails:
         top, bottom = INFINITY, -INFINITY
     upwards = told.low.b <= middle.a and top.b <= told.high.a and not (in_order and block.x.b <= block.y.a)
     downwards = told.low.b <= bottom.a and middle.b <= told.high.a and not (in_order and block.x.a >= block.y.b)
@@ -187,7 +186,7 @@ def _shifted(pair: Pair, by: Number) -> Pair:
     return Pair(tuple(moved(block) for block in pair.blocks))
 
 
-def _threshold_bound(noise: Laplace | Gaussian, pair: Pair, told: Thresholds) -> PairBound:
+def _threshold_bound(noise: Noise, pair: Pair, told: Thresholds) -> PairBound:
     """The loss of one bit per coordinate: on which side of a threshold it lies."""
     losses = []
     for one, other in (("x", "y"), ("y", "x")):
@@ -200,15 +199,15 @@ def _threshold_bound(noise: Laplace | Gaussian, pair: Pair, told: Thresholds) ->
     return PairBound(tuple(losses), Theorem.POST_PROCESSING)
 
 
-def _chances(noise: Laplace | Gaussian, centre: Number) -> tuple[Number, Number]:
+def _chances(noise: Noise, centre: Number) -> tuple[Number, Number]:
     """P(centre + noise > 0) and its complement, neither computed as 1 minus the other."""
     if isinstance(noise, Gaussian):
         return normal_tail(-centre / noise.sigma), normal_tail(centre / noise.sigma)
-    tail = exp(-abs(centre) / noise.scale) / 2
+    tail = exp(-abs(centre) / noise.width) / 2
     return (1 - tail, tail) if centre.mid > 0 else (tail, 1 - tail)
 
 
-def clamped_uppers(noise: Laplace | Gaussian, region: Region, passed: Thresholds) -> Iterable[ProfileBound]:
+def clamped_uppers(noise: Noise, region: Region, passed: Thresholds) -> Iterable[ProfileBound]:
     """ε at δ = 0 if clamps right after the noise leave nothing beyond their limits."""
     sides = _sides(region)
     if passed.everything or sides is None:
@@ -224,9 +223,9 @@ def _sides(region: Region) -> Sequence[tuple[Number, Number, int]] | None:
     """The limits between which coordinates differ, and how many differ; None if no limits are known."""
     if isinstance(region, Box):
         return region.sides
-    if isinstance(region, Rows) and region.limits is not None:
-        return ((*region.limits, 1),)
-    if isinstance(region, MinMax | Bits | OneHot | Sparse):
+    if region.row_limits is not None:
+        return ((*region.row_limits, 1),)
+    if region.unit:
         return ((ZERO, ONE, region.dim),)
     limit = region.largest_norm(INF)
     return None if limit == INF else ((-exactly(limit), exactly(limit), region.dim),)

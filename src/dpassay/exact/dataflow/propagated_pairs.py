@@ -6,7 +6,7 @@ import numpy as np
 
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import ZERO, Number, real
-from dpassay.exact.dataflow.carried import JUMPS, carried
+from dpassay.exact.dataflow.carried import carried
 from dpassay.exact.dataflow.clamped_pairs import between_limits
 from dpassay.exact.dataflow.record_sums import adds_a_record, against_no_record, one_record
 from dpassay.pipeline.pipeline import Pipeline, run
@@ -24,7 +24,7 @@ from dpassay.pipeline.regions import (
     SensitivityBall,
     clipped_step,
 )
-from dpassay.pipeline.stages.base import NoiseStage, Stage
+from dpassay.pipeline.stages.base import Stage
 from dpassay.pipeline.stages.binary import Binary
 from dpassay.pipeline.stages.bounds.clamp import Clamp
 from dpassay.pipeline.stages.bounds.scaling import Clip
@@ -65,14 +65,14 @@ def pushed_pairs(pipeline: Pipeline, position: int, neighbours: Neighbours) -> l
         return [here.farthest(1)]
     start, found = sources(pipeline, position)
     between = pipeline.stages[start:position]
-    if any(isinstance(stage, NoiseStage) or stage.takes_one_value for stage in between):
+    if any(stage.random or stage.takes_one_value for stage in between):
         return []  # there is noise, or a function that is not known to take these values
     if any(isinstance(stage, Binary) for stage in between) and any(
         isinstance(r.region, Repeated) for r in regions[start:position]
     ):
         return []  # copies move together in a pair, and positions in a bit string have a parity
     pairs, rng, added = [], np.random.default_rng(0), adds_a_record(pipeline, position, neighbours)
-    jumps = any(isinstance(stage, JUMPS) for stage in between)
+    jumps = any(stage.jumps for stage in between)
     for source in found:
         x, y = run(between, np.stack([source.first, source.second]), rng)
         whole = isinstance(regions[start].region, Counted)
@@ -97,8 +97,8 @@ def _clamped_rows(pipeline: Pipeline, position: int) -> bool:
 
 def _inwards(region: Region, pair: Pair) -> Pair:
     """A pair moved a little toward the middle of its region, whose limits may never be reached."""
-    inner = region.region if isinstance(region, Repeated) else region
-    limited = isinstance(inner, Box) or (isinstance(inner, Rows) and inner.limits is not None)
+    inner = region.one_copy
+    limited = isinstance(inner, Box) or (inner.row_limits is not None)
     return _towards_middle(inner, pair, _LITTLE) if limited else pair
 
 
@@ -107,7 +107,7 @@ def _nearer(region: Region, pair: Pair) -> list[Pair]:
 
     What is convex around 0 contains vectors nearer to 0. A box, for example of what a squash puts out, need not.
     """
-    inner = region.region if isinstance(region, Repeated) else region
+    inner = region.one_copy
     known = isinstance(inner, Ball | Intersection | SensitivityBall | Everything | Box | Rows)
     return [_towards_middle(inner, pair, _MORE)] if known else []
 
@@ -119,8 +119,8 @@ def _towards_middle(region: Region, pair: Pair, share: Number) -> Pair:
         centre = ZERO
         if isinstance(region, Box):
             centre = (block.x + block.y) / 2
-        elif isinstance(region, Rows) and region.limits is not None:
-            centre = (region.limits[0] + region.limits[1]) / 2
+        elif region.row_limits is not None:
+            centre = (region.row_limits[0] + region.row_limits[1]) / 2
         x, y = (centre + (value - centre) * (1 - share) for value in (block.x, block.y))
         blocks.append(replace(block, x=x, y=x if block.same else y))
     return Pair(tuple(blocks))

@@ -7,32 +7,19 @@ define how neighbors differ, as `query` and `rows` do. docs/concepts.md has a ta
 from dataclasses import replace
 
 from dpassay.core.neighbours import Neighbours
-from dpassay.core.numbers import ONE, ZERO, maximum, middle, real
+from dpassay.core.numbers import ZERO, middle
 from dpassay.errors import InputError
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import (
     Array,
-    Ball,
-    Bits,
-    Box,
     Categories,
-    Everything,
-    Intersection,
     OneHot,
     Pair,
-    Region,
-    Repeated,
-    Rows,
-    SensitivityBall,
     Sphere,
     Squashed,
 )
-from dpassay.pipeline.regions.images import squashed
 from dpassay.pipeline.stages.base import OutputRegion
-from dpassay.pipeline.stages.exponential import Choice
-from dpassay.pipeline.stages.noises.additive import Additive
-from dpassay.pipeline.stages.noises.radial import Radial
-from dpassay.pipeline.stages.query import Counts, PersonRows
+from dpassay.pipeline.stages.query import Counts
 from dpassay.pipeline.stages.sampling import Sampling
 
 INF = float("inf")
@@ -41,7 +28,7 @@ INF = float("inf")
 def check_neighbours(pipeline: Pipeline, neighbours: Neighbours) -> None:
     """Refuse a relation that has no defined meaning for the pipeline."""
     first = pipeline.stages[0]
-    if neighbours.kind == "element" and not isinstance(first, PersonRows):
+    if neighbours.kind == "element" and not first.one_per_person:
         raise InputError(
             "neighbors that differ in one element need a pipeline that begins with rows, which states that elements "
             "change one at a time: 'rows | clamp(0, 1) | laplace(1/eps)'. The elements of an encoded text do not: one "
@@ -91,12 +78,12 @@ def _check_sum(pipeline: Pipeline, relation: str) -> None:
     position = (pipeline.noise_positions or [len(pipeline.stages)])[0]
     stage = pipeline.stages[position] if pipeline.noise_positions else None
     summed = f"{relation} means that the records' vectors are summed and the noise is added to the sum"
-    if isinstance(stage, Choice):
+    if stage is not None and stage.chooses:
         raise InputError(
             f"{summed}; {stage.name} adds no noise, and what it chooses depends on all records' scores. State "
             f"how far one record moves a score, for example query(linf, 1) | {stage}"
         )
-    if stage is not None and not isinstance(stage, Additive | Radial):
+    if stage is not None and not stage.adds_to_vectors:
         raise InputError(
             f"{summed}; {stage.name} randomizes each record on its own, which is local DP: state neighbours='any', or "
             "leave neighbours out"
@@ -111,64 +98,13 @@ def with_record_added(outputs: OutputRegion, count: int = 1) -> OutputRegion:
     >>> with_record_added(OutputRegion(OneHot(4))).region.kind
     'rows'
     """
-    inner = outputs.region.region if isinstance(outputs.region, Repeated) else outputs.region
+    inner = outputs.region.one_copy
     exact = outputs.exact and not isinstance(inner, Squashed)
-    moved = _moved(outputs.region)
+    moved = outputs.region.moving_a_sum()
     if count > 1:
         exact = exact and not isinstance(inner, OneHot)
-        moved = _times(moved, count)
+        moved = moved.moved_by(count)
     return replace(outputs, region=moved, exact=exact, rounded=outputs.whole)
-
-
-def _times(region: Region, count: int) -> Region:
-    """How far several vectors move a sum, each of which moves it as the region describes."""
-    if isinstance(region, Everything):
-        return region
-    if isinstance(region, Bits):
-        return Box.cube(ZERO, real(count), region.dim)
-    if isinstance(region, SensitivityBall):
-        return replace(region, distance=region.distance * count)
-    if isinstance(region, Intersection):
-        first, second = (replace(ball, radius=ball.radius * count) for ball in (region.first, region.second))
-        return Intersection(first, second)
-    if isinstance(region, Repeated):
-        return Repeated(_times(region.region, count), region.times)
-    if isinstance(region, Rows) and region.limits is not None:  # one coordinate each, perhaps another one
-        return SensitivityBall(1, (region.limits[1] - region.limits[0]) * count, region.dim)
-    assert isinstance(region, Box)
-    return Box(tuple((low * count, high * count, n) for low, high, n in region.sides))
-
-
-def _moved(region: Region) -> Region:
-    if isinstance(region, Everything | Bits):
-        return region
-    if isinstance(region, Ball):
-        return SensitivityBall(region.p, region.radius, region.dim)
-    if isinstance(region, Sphere):
-        return SensitivityBall(2, region.radius, region.dim)
-    if isinstance(region, OneHot):
-        return Rows(region.dim, (ZERO, ONE))
-    if isinstance(region, Intersection):
-        first, second = (replace(ball, radius=ball.radius / 2) for ball in (region.first, region.second))
-        return Intersection(first, second)
-    if isinstance(region, Repeated):
-        return Repeated(_moved(region.region), region.times)
-    if isinstance(region, Squashed):  # the box around it loses something, but is enough for a bound
-        most = region.region.diameter(INF) / 2
-        low, high = squashed(region.function, -most), squashed(region.function, most)
-        return _moved(Box.cube(low, high, region.dim))
-    # A constant is known to be one, but not always which.
-    if isinstance(region, Box) and region.diameter(INF) != 0:
-        sides = []
-        for low, high, count in region.sides:
-            size = maximum(abs(low), abs(high))
-            sides.append((ZERO, size, count) if abs(high).mid >= abs(low).mid else (-size, ZERO, count))
-        return Box(tuple(sides))
-    what = "a constant" if isinstance(region, Box) else type(region).__name__
-    raise InputError(
-        f"add-remove-record is not supported for {what}: it is not known how far one more vector "
-        f"moves the sum. State it with query(norm, distance) instead"
-    )
 
 
 def can_lie_around_zero(outputs: OutputRegion) -> bool:
@@ -177,7 +113,7 @@ def can_lie_around_zero(outputs: OutputRegion) -> bool:
     True for all except sums of numbers ±r, which are multiples of r: unit vectors in one dimension, or integers that
     are clipped.
     """
-    inner = outputs.region.region if isinstance(outputs.region, Repeated) else outputs.region
+    inner = outputs.region.one_copy
     return not (inner.dim == 1 and (isinstance(inner, Sphere) or outputs.far))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, maximum, real
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, maximum
 from dpassay.core.theorems import Theorem
 from dpassay.exact.dataflow.data_sets import DataSets, added, against_zero, fixed_size, replaced, swapped
 from dpassay.exact.dataflow.post_processing import outermost_loss, shown_in_order
@@ -23,22 +23,17 @@ from dpassay.exact.dataflow.sampled_pairs import (
     sampled,
     without_record,
 )
-from dpassay.exact.pld.noises.staircase import steps_apart
+from dpassay.exact.mechanisms.questions import loss_far_out
 from dpassay.exact.profiles.bounds import ProfileBound
 from dpassay.exact.profiles.dominating_pairs import additive_bound
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
-from dpassay.pipeline.discrete_noise import DiscreteLaplace, DiscreteNoise
-from dpassay.pipeline.distributions import Gaussian, Laplace
+from dpassay.pipeline.distributions import Gaussian
 from dpassay.pipeline.pair import Block, Pair
-from dpassay.pipeline.regions import Ball, Everything, Intersection, Region, Repeated, SensitivityBall
+from dpassay.pipeline.regions import Everything, Intersection, Region, SensitivityBall
 from dpassay.pipeline.stages.base import OutputRegion
 from dpassay.pipeline.stages.noises.radial import Radial
-from dpassay.pipeline.staircase import Staircase
 from dpassay.pipeline.thresholds import Thresholds
-from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 from dpassay.values import dataclass
-
-_EVEN = Laplace | Gaussian | DiscreteNoise | Staircase | TruncatedLaplace  # the loss is the same in both orders
 
 
 @dataclass(frozen=True)
@@ -70,13 +65,12 @@ class Drawn:
     @property
     def region(self) -> Region:
         """What one record can be, as one of several copies."""
-        region = self.outputs.region
-        return region.region if isinstance(region, Repeated) else region
+        return self.outputs.region.one_copy
 
     @property
     def moves_anywhere(self) -> bool:
         """Whether other records, sampled as well, can put the sum nearly anywhere: vectors near 0 in all directions."""
-        return self.outputs.exact and not self.outputs.far and isinstance(self.region, Ball | Intersection | Everything)
+        return self.outputs.exact and not self.outputs.far and self.region.around_zero
 
 
 @dataclass(frozen=True)
@@ -101,7 +95,7 @@ def added_lowers(one: PrivacyProfile, drawn: Drawn) -> Lowers:
     order may show more than the other.
     """
     far_out = {Theorem.NO_NOISE, Theorem.UNBOUNDED} & set(one.theorems)
-    if drawn.location_free or drawn.swamped or far_out or not isinstance(one.noise, Laplace | Gaussian):
+    if drawn.location_free or drawn.swamped or far_out or one.noise is None or not one.noise.known_tails:
         return _by_difference(one, drawn)
     if drawn.told is None:
         return Lowers()
@@ -125,7 +119,7 @@ def added_lowers(one: PrivacyProfile, drawn: Drawn) -> Lowers:
 
 def _by_difference(one: PrivacyProfile, drawn: Drawn) -> Lowers:
     """The losses of one step in which the record takes part, amplified: both orders must be possible, or be equal."""
-    if not (one.noise is None or isinstance(one.noise, _EVEN) or _both_orders(one, drawn)):
+    if not (one.noise is None or one.noise.even or _both_orders(one, drawn)):
         return Lowers()
     candidates = [
         replace(c, bound=sampled(c.bound, drawn.rate), data_sets=_difference(c.pair, drawn)) for c in one.candidates
@@ -140,7 +134,7 @@ def _both_orders(one: PrivacyProfile, drawn: Drawn) -> bool:
     The opposite of a vector in a ball lies in it too, and on a sphere; but not in a part of it, of which the ball or
     the sphere is only an outer bound.
     """
-    region = one.region.region if isinstance(one.region, Repeated) else one.region
+    region = one.region and one.region.one_copy
     opposites = drawn.outputs.exact and isinstance(region, SensitivityBall | Intersection | Everything)
     return bool(drawn.size) or opposites
 
@@ -195,7 +189,7 @@ def replaced_lowers(one: PrivacyProfile, drawn: Drawn) -> Lowers:
         for records in (pair, swapped(pair)):
             if not records.distance(float("inf")).a > 0:
                 continue
-            if isinstance(one.noise, Laplace | Gaussian):
+            if one.noise is not None and one.noise.known_tails:
                 event = EventBound(one.noise, records, drawn.rate, drawn.told)
                 candidates.append(Candidate(records, event, replaced(records)))
             pure = _common_output(one, drawn, records)
@@ -220,17 +214,16 @@ def _common_output(one: PrivacyProfile, drawn: Drawn, records: Pair) -> Number:
         return amplified_replaced(alone, apart, drawn.rate)
     if not same_side(records):
         return ZERO
-    visible = told.unlimited if isinstance(noise, Laplace | Gaussian) else told.everything
-    if visible and isinstance(noise, Gaussian | TruncatedLaplace):
-        farther = any((b.x * (b.x - b.y)).a > 0 for b in records.blocks)
-        return INFINITY if farther else ZERO
-    if visible and isinstance(noise, Laplace | DiscreteLaplace):
-        scaled = [pair.distance(1) / noise.scale for pair in (against_zero(records), records)]
-        return amplified_replaced(scaled[0], scaled[1], drawn.rate)
-    if visible and isinstance(noise, Staircase):
-        steps = [noise.epsilon * _steps(noise, pair) for pair in (against_zero(records), records)]
-        return amplified_replaced(steps[0], steps[1], drawn.rate)
-    if not isinstance(noise, Laplace | Gaussian):
+    if noise is None:
+        return ZERO
+    if told.unlimited if noise.known_tails else told.everything:
+        against_none, against_other = (loss_far_out(noise, pair) for pair in (against_zero(records), records))
+        if against_none is None or against_other is None:
+            return ZERO
+        if against_none == INFINITY:
+            return INFINITY if any((b.x * (b.x - b.y)).a > 0 for b in records.blocks) else ZERO
+        return amplified_replaced(against_none, against_other, drawn.rate)
+    if not noise.known_tails:
         return ZERO
     # The outermost thresholds: P and Q of that event, by the ratios against no record.
     alone, apart = ZERO, ZERO
@@ -243,12 +236,6 @@ def _common_output(one: PrivacyProfile, drawn: Drawn, records: Pair) -> Number:
 
 def _zero(value: Number) -> bool:
     return bool(value == 0 and value.delta == 0)
-
-
-def _steps(noise: Staircase, pair: Pair) -> int:
-    """How many steps of the staircase lie between two vectors, certainly."""
-    sizes = [(abs(block.gap) / noise.sensitivity, block.count) for block in pair.blocks if not block.same]
-    return sum(steps_apart(real(size.a)) * count for size, count in sizes if size.a > 0)
 
 
 def opposite_records(one: PrivacyProfile, drawn: Drawn) -> list[Candidate]:

@@ -16,8 +16,8 @@ from dpassay.exact.dataflow.post_processing import log_tail
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.exact.pld.noises.truncated_laplace import TruncatedLaplaceLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
-from dpassay.exact.profiles.bounds import DropoutBound, PairBound, ProfileBound, between_ends
-from dpassay.pipeline.distributions import Gaussian, Laplace
+from dpassay.exact.profiles.bounds import DropoutBound, GeneralBound, PairBound, ProfileBound, between_ends
+from dpassay.pipeline.distributions import Noise
 from dpassay.pipeline.pair import Pair
 from dpassay.pipeline.thresholds import Thresholds
 from dpassay.values import dataclass
@@ -71,14 +71,14 @@ def opposite(records: Pair) -> bool:
 
 
 @dataclass(frozen=True)
-class EventBound:
+class EventBound(GeneralBound):
     """Events after sampling, for a record that is replaced: every coordinate that differs lies beyond a threshold.
 
     Of several steps each shows whether the event occurred. docs/proofs/poisson.md, point 8. Any visible thresholds are
     valid, so they are chosen in doubles.
     """
 
-    noise: Laplace | Gaussian
+    noise: Noise
     records: Pair
     rate: Number
     told: Thresholds
@@ -167,7 +167,7 @@ def sampled(bound: ProfileBound, rate: Number) -> ProfileBound:
 
 
 @dataclass(frozen=True)
-class AbsentBound:
+class AbsentBound(GeneralBound):
     """At least what the data set without the record shows against that with it: docs/proofs/poisson.md, points 2 and 7.
 
     `bound` is about a step in which the record takes part, in the same order. δ(ε) = (1 − γ(1 − q))·δ₁(ln γ''), with
@@ -230,7 +230,7 @@ def without_record(bound: ProfileBound, rate: Number) -> ProfileBound:
 
 def leak(bound: SampledBound) -> Number:
     """The probability of an output in one step that the data set without the record cannot give."""
-    losses = bound.bound.losses if isinstance(bound.bound, PairBound) else ()
+    losses = bound.bound.losses
     return (1 - bound.mu) * maximum(ZERO, *(loss.infinite for loss in losses))
 
 
@@ -245,7 +245,6 @@ def leaking_steps(bound: SampledBound, count: int) -> PrivacyLoss:
     Each step is (ε, δ)-DP with the δ that is revealed at least: docs/proofs/optimal-composition.md.
     """
     revealing = leak(bound)
-    assert isinstance(bound.bound, PairBound)
     finite = maximum(*(finite_part(loss) for loss in bound.bound.losses))
     if finite.b == INFINITY:
         return PrivacyLoss(((AtomLoss((), real(1)), 1),))
@@ -275,7 +274,7 @@ def _above(delta: Number, stated: Number) -> float:
 
 
 @dataclass(frozen=True)
-class ReplacedBound:
+class ReplacedBound(GeneralBound):
     """A record replaced after Poisson sampling, from bounds without sampling: docs/proofs/poisson.md, point 9.
 
     δ(ε) = q·((1 − β)·δ₀(ε') + β·δ₁(ε')) with e^ε' = 1 + (e^ε − 1)/q and β = e^(ε−ε'), where δ₀ bounds a record added or

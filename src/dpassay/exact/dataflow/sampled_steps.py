@@ -14,7 +14,7 @@ from dpassay.exact.pld.loss_components import LaplaceLoss, LossComponent
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.pld.sampled.laplace import LaplaceWay, SampledLaplaceLoss
 from dpassay.exact.pld.sampled.laplace_sum import MOST_COORDINATES, SampledSumLoss
-from dpassay.exact.profiles.bounds import DropoutBound, PairBound, ProfileBound
+from dpassay.exact.profiles.bounds import PairBound, ProfileBound, without_dropout
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.pipeline.distributions import Laplace
 from dpassay.pipeline.pair import Pair
@@ -24,7 +24,7 @@ FARTHEST = 50.0  # scales; losses of larger moves are too large for a lattice to
 
 def laplace_shifts(bound: ProfileBound) -> tuple[Number, int] | None:
     """The shift, in scales, of a bound that is the loss of Laplace noise on equal coordinates, and their number."""
-    if not isinstance(bound, PairBound) or len(bound.losses) != 1 or len(bound.losses[0].components) != 1:
+    if len(bound.losses) != 1 or len(bound.losses[0].components) != 1:
         return None
     component, count = bound.losses[0].components[0]
     return (component.shift, count) if isinstance(component, LaplaceLoss) else None
@@ -51,7 +51,7 @@ def with_laplace(
         return PairBound(tuple(losses), Theorem.POISSON)
 
     shifts = [shift for shift in map(laplace_shift, one.uppers) if shift is not None]
-    inner = [(c, c.bound.bound if isinstance(c.bound, DropoutBound) else c.bound) for c in step.candidates]
+    inner = [(c, without_dropout(c.bound)) for c in step.candidates]
     theorems = tuple(dict.fromkeys((*found.theorems, Theorem.POISSON, Theorem.LATTICE_SUMS)))
     if shifts:
         exact = [replace(c, bound=bound(shift)) for c, own in inner if (shift := laplace_shift(own)) is not None]

@@ -35,6 +35,7 @@ from dpassay.exact.pld.sampled.cells import Adjacency
 from dpassay.exact.pld.sampled.gaussian import SampledLoss
 from dpassay.exact.profiles.bounded_range import RangeBound, RangeSteps
 from dpassay.exact.profiles.bounds import (
+    GeneralBound,
     PairBound,
     ProfileBound,
     PureBound,
@@ -44,7 +45,7 @@ from dpassay.exact.profiles.bounds import (
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.pipeline.pair import Pair
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.stages.sampling import Poisson, Sampling, Shuffle, Subsample, Times
+from dpassay.pipeline.stages.sampling import Sampling, Shuffle, Times
 from dpassay.values import dataclass
 
 
@@ -72,21 +73,14 @@ class Steps:
             stages, sampling = stages[1:], first
         if not stages:
             raise InputError("there is nothing to sample for or to repeat: add a stage in between, such as gaussian(1)")
-        if isinstance(sampling, Poisson) and sampling.rate == 1:
-            sampling = None
-        if isinstance(sampling, Subsample) and sampling.records == 1:
+        if sampling is not None and sampling.takes_all:
             sampling = None
         return cls(pipeline if stages == pipeline.stages else Pipeline(stages, pipeline.dim), sampling, count)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """A warning about ways of sampling that are easily confused."""
-        if not isinstance(self.sampling, Shuffle) or self.sampling.batches == 1:
-            return ()
-        return (
-            "Shuffled batches are not Poisson samples: an epsilon computed for "
-            f"poisson(1/{self.sampling.batches}) does not hold here, and no amplification by shuffling is proved.",
-        )
+        return () if self.sampling is None else self.sampling.warnings
 
     @property
     def plain(self) -> bool:
@@ -96,21 +90,16 @@ class Steps:
     @property
     def described(self) -> str:
         """A sentence about the steps, without the full stop."""
-        each = f"in each of {self.count:,} steps" if self.count > 1 else ""
-        if isinstance(self.sampling, Poisson):
-            takes = f"A record takes part {each} with probability {middle(self.sampling.rate):g}".replace("  ", " ")
-            return f"{takes}, and the losses of all steps add up" if each else takes
-        if isinstance(self.sampling, Subsample):
-            drawn = f"{self.sampling.size:,} of {self.sampling.records:,} records are drawn"
-            return f"In each of {self.count:,} steps {drawn}, and the losses of all steps add up" if each else drawn
-        if isinstance(self.sampling, Shuffle):
-            batches = f"each record takes part in one of {self.sampling.batches:,} shuffled batches"
-            return f"In each of {self.count:,} epochs {batches}" if each else f"E{batches[1:]}"
-        return f"The losses of {self.count:,} steps add up"
+        return (
+            f"The losses of {self.count:,} steps add up"
+            if self.sampling is None
+            else self.sampling.described(self.count)
+        )
 
     def relation(self, neighbours: Neighbours) -> Neighbours:
         """The neighbors for which one step is analyzed: what a record that takes part changes."""
-        return Neighbours("add-remove-record") if isinstance(self.sampling, Poisson) else neighbours
+        adds = self.sampling is not None and self.sampling.on_its_own
+        return Neighbours("add-remove-record") if adds else neighbours
 
     def profile(self, one: PrivacyProfile, drawn: Drawn | None = None) -> PrivacyProfile:
         """The profile of all steps, given that of one in which the record takes part, and what `drawn` tells."""
@@ -120,15 +109,13 @@ class Steps:
             return _shuffled(one, self.sampling.batches, self.count)
         if self.sampling is not None:
             assert drawn is not None
-            if isinstance(self.sampling, Poisson):
-                exact = _sampled_gaussian(one, drawn, self.count)
-            else:
-                exact = _fixed_size_gaussian(one, drawn, self.count)
+            of_gaussian = _sampled_gaussian if self.sampling.on_its_own else _fixed_size_gaussian
+            exact = of_gaussian(one, drawn, self.count)
             if exact is not None:
                 return exact
             step = _replaced(one, drawn) if drawn.apart is not None else _added(one, drawn)
             found = step if self.count == 1 else repeated(step, self.count)
-            if not isinstance(self.sampling, Poisson):
+            if not self.sampling.on_its_own:
                 return found
             if drawn.apart is not None:
                 return with_replaced(found, one, drawn, self.count)
@@ -138,7 +125,7 @@ class Steps:
 
 def _gaussian(bound: ProfileBound) -> Number | None:
     """The shift, in standard deviations, of a bound that is the loss of Gaussian noise."""
-    if not isinstance(bound, PairBound) or len(bound.losses) != 1 or len(bound.losses[0].components) != 1:
+    if len(bound.losses) != 1 or len(bound.losses[0].components) != 1:
         return None
     component, count = bound.losses[0].components[0]
     return component.mu if isinstance(component, GaussianLoss) and count == 1 else None
@@ -213,7 +200,7 @@ def _shuffled(one: PrivacyProfile, batches: int, epochs: int) -> PrivacyProfile:
 
 
 @dataclass(frozen=True)
-class ShuffledBound:
+class ShuffledBound(GeneralBound):
     """What one epoch of shuffled batches shows, with Gaussian noise: the largest output, of a record `mu` away.
 
     >>> shown = ShuffledBound(ONE, 1).delta(ZERO)  # one batch: Gaussian noise, 2Φ(1/2) − 1
@@ -307,7 +294,7 @@ def _repeated_lowers(one: PrivacyProfile, count: int) -> PrivacyProfile:
         bound = candidate.bound
         if isinstance(bound, EventBound):
             candidates.append(replace(candidate, bound=replace(bound, count=count)))
-        elif isinstance(bound, PairBound):
+        elif bound.losses:
             losses = tuple(loss.times(count) for loss in bound.losses)
             candidates.append(replace(candidate, bound=PairBound(losses, bound.theorem)))
         else:
@@ -321,7 +308,7 @@ def _repeated_lowers(one: PrivacyProfile, count: int) -> PrivacyProfile:
 
 
 def _all_steps(bound: ProfileBound, count: int) -> Iterator[ProfileBound]:
-    if isinstance(bound, PairBound) and len(bound.losses) == 1:
+    if len(bound.losses) == 1:
         yield PairBound((bound.losses[0].times(count),), bound.theorem)
         return
     if isinstance(bound, RenyiBound):  # divergences add up, as those of copies of the vector do
@@ -346,7 +333,7 @@ def _randomized_response(epsilon: Number) -> PrivacyLoss:
 
 
 @dataclass(frozen=True)
-class BasicBound:
+class BasicBound(GeneralBound):
     """A bound for each of `count` steps, whose ε and δ add up: docs/proofs/composition.md, point 4.
 
     >>> two = BasicBound(PureBound(ONE, Theorem.LAPLACE), 2)

@@ -35,7 +35,7 @@ from dpassay.errors import InputError
 from dpassay.exact.guarantees.renyi import Shown, pair_losses
 from dpassay.exact.pld.loss_components import GaussianLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
-from dpassay.exact.profiles.bounds import PairBound, ProfileBound, PureBound
+from dpassay.exact.profiles.bounds import ProfileBound, PureBound
 from dpassay.exact.profiles.profile import PrivacyProfile
 
 _POINTS, _MOST_SPLITS = 16, 100
@@ -101,7 +101,7 @@ def largest_mu(bounds: Sequence[ProfileBound], at_least: Number) -> Number:
     >>> round(middle(largest_mu([PureBound(ONE, Theorem.LAPLACE)], ZERO)), 6)  # 2 Φ⁻¹(e/(1 + e))
     1.232035
     """
-    pairs = [bound for bound in bounds if isinstance(bound, PairBound)]
+    pairs = [bound for bound in bounds if bound.losses]
     exact = [[gaussian_mu(loss) for loss in pair.losses] for pair in pairs]
     known = [maximum(*(mu for mu in each if mu is not None)) for each in exact if None not in each]
     pure = minimum(INFINITY, *(bound.pure for bound in bounds))

@@ -18,7 +18,6 @@ from dpassay.core.numbers import (
     cos,
     exp,
     log,
-    maximum,
     minimum,
     number,
     real,
@@ -30,29 +29,22 @@ from dpassay.errors import InputError
 from dpassay.exact.dataflow.post_processing import thresholds_told
 from dpassay.exact.dataflow.sampling import Steps
 from dpassay.exact.guarantees.metric_bounded import bounded_rate, near_limit
-from dpassay.exact.guarantees.metric_jumps import jump, least_loss
-from dpassay.exact.mechanisms.exponential_mechanism import choose_bound
-from dpassay.exact.mechanisms.noisy_max import noisy_max_bound
-from dpassay.exact.mechanisms.sphere import SMALL_ANGLE, loss_per_distance, pair_angle, pair_loss, steepest_pair
-from dpassay.exact.witness import Witness
-from dpassay.pipeline.discrete_noise import DiscreteNoise
-from dpassay.pipeline.distributions import Gaussian, Laplace, OneSided
+from dpassay.exact.guarantees.metric_jumps import jump, least_loss_between
+from dpassay.exact.mechanisms.sphere import SMALL_ANGLE, loss_per_distance, pair_angle, steepest_pair
+from dpassay.exact.witness import BEYOND_FIRST, Witness
+from dpassay.pipeline.distributions import Laplace
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.regions import Block, Pair
-from dpassay.pipeline.stages.base import NoiseStage, Stage
-from dpassay.pipeline.stages.bounds.clamp import Clamp
+from dpassay.pipeline.stages.base import Stage
 from dpassay.pipeline.stages.bounds.scaling import Clip, Normalise
 from dpassay.pipeline.stages.bounds.squash import Squash
 from dpassay.pipeline.stages.exponential import Choose
-from dpassay.pipeline.stages.noises.additive import Additive
 from dpassay.pipeline.stages.noises.bounded_laplace import BoundedLaplace
 from dpassay.pipeline.stages.noises.directions import Direction
 from dpassay.pipeline.stages.noises.mahalanobis import Mahalanobis
 from dpassay.pipeline.stages.noises.radial import Radial
 from dpassay.pipeline.stages.noisy_max import NoisyMax
-from dpassay.pipeline.staircase import Staircase
 from dpassay.pipeline.syntax import NORMS
-from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 from dpassay.values import dataclass
 
 _ON_SPHERE = (Theorem.SPHERE, Theorem.METRIC)
@@ -115,7 +107,7 @@ def loss_per_unit(pipeline: Pipeline, neighbours: Neighbours, guarantee: MetricD
     visible = told is not None and told.unlimited and len(noises) == 1
     if isinstance(noise, Radial):  # docs/proofs/radial.md, point 3
         visible = visible and all(stage.keeps == "all" or stage.name == "round" for stage in after)
-    if isinstance(noise, Additive) and not isinstance(noise.noise, Laplace | Gaussian):
+    if noise.added_noise is not None and not noise.added_noise.known_tails:
         visible = visible and told is not None and told.everything  # the distinguishing event is not far out
     pair = _pair(guarantee, before, noise, q, dim, ONE) if visible and rate.a > 0 else None
     if pair is None:
@@ -150,7 +142,7 @@ def _of_bounded(
     for stage in before:
         stretch = stretch * _stretch(stage, q, dim)
     told = thresholds_told(after)
-    shown = told is not None and told.everything and not any(isinstance(stage, NoiseStage) for stage in after)
+    shown = told is not None and told.everything and not any(stage.random for stage in after)
     pair = near_limit(before, noise, found, q, dim, real("1e-12")) if shown else None
     if pair is None:
         return LossPerUnit(between(ZERO, most * stretch), theorems=theorems)
@@ -173,7 +165,7 @@ def _of_noisy_max(
         stretch = stretch * _stretch(stage, q, dim)
     most, theorems = noise.rate * _score_rate(q, ZERO), (Theorem.NOISY_MAX, Theorem.METRIC)
     told = thresholds_told(after)
-    if before or dim == 1 or told is None or not told.unlimited or any(isinstance(s, NoiseStage) for s in after):
+    if before or dim == 1 or told is None or not told.unlimited or any(s.random for s in after):
         return LossPerUnit(between(ZERO, most * stretch), theorems=theorems)
     if q == 2 and dim > 2:
         return LossPerUnit(most, theorems=theorems)
@@ -188,7 +180,7 @@ def _of_directions(
 ) -> LossPerUnit:
     """Random directions around unit vectors; normalize turns vectors near 0 into opposite ones, however close."""
     metric, told = guarantee.metric, thresholds_told(after)
-    visible = told is not None and told.everything and not any(isinstance(stage, NoiseStage) for stage in after)
+    visible = told is not None and told.everything and not any(stage.random for stage in after)
     if not before:
         rate = loss_per_distance(noise, metric, dim)
         if not visible:
@@ -259,23 +251,18 @@ def _from_vectors(pipeline: Pipeline, guarantee: MetricDP) -> tuple[tuple[Stage,
 
 def _stretch(stage: Stage, q: float, dim: int) -> Number:
     """How many times as far apart in lq as its inputs two outputs of a stage can be; infinity if unknown."""
-    if isinstance(stage, Clamp):
-        return ONE
-    if isinstance(stage, Squash):
-        return real("0.25") if stage.kind == "sigmoid" else ONE
     if isinstance(stage, Clip):
         p = NORMS[stage.norm]
         return (1 if p == 2 else 2) * conversion(p, q, dim) * conversion(q, p, dim)
-    return INFINITY
+    return stage.slope
 
 
 def _rate(noise: Stage, q: float, dim: int, before: tuple[Stage, ...]) -> Number:
     """The largest loss of a noise per unit of lq distance between two values; 0 to infinity if unknown."""
-    if isinstance(noise, Additive):
-        if isinstance(noise.noise, Laplace):
-            return conversion(1, q, dim) / noise.noise.scale
-        fixed = Gaussian | OneSided | TruncatedLaplace | Staircase | DiscreteNoise  # lose it between any two values
-        return INFINITY if isinstance(noise.noise, fixed) else between(ZERO, INFINITY)
+    if isinstance(own := noise.added_noise, Laplace):
+        return conversion(1, q, dim) / own.scale
+    if own is not None:
+        return INFINITY if own.fixed_loss else between(ZERO, INFINITY)
     if isinstance(noise, Mahalanobis) and dim > 1:  # along the first axis the smallest eigenvalue counts
         most = conversion(2, q, dim) / noise.one_dimensional
         return most if q <= 2 else between(conversion(2, q, dim) / (noise.scale * sqrt(noise.largest)), most)
@@ -290,10 +277,10 @@ def _least_chance(noise: Choose, dim: int, before: tuple[Stage, ...]) -> Number:
     """The smallest probability of an output of the exponential mechanism, with scores between limits or any scores."""
     if not before:
         return ZERO
-    limits = before[-1]
-    if len(before) > 1 or not isinstance(limits, Clamp):
+    limits = before[-1].limits
+    if len(before) > 1 or limits is None:
         return between(ZERO, 1 / real(dim))
-    return 1 / (1 + (dim - 1) * exp(noise.rate * (limits.high - limits.low)))
+    return 1 / (1 + (dim - 1) * exp(noise.rate * (limits[1] - limits[0])))
 
 
 def _score_rate(q: float, least: Number) -> Number:
@@ -308,16 +295,17 @@ def _shown(before: tuple[Stage, ...], noise: Stage, q: float, dim: int, shrink: 
 
     If that is a limit, they are near it: scores of an exponential mechanism, or values near 0 that are squashed.
     """
-    if any(not isinstance(stage, Clip | Clamp | Squash) for stage in before):
+    if not all(stage.contracts for stage in before):
         return None
     if any(isinstance(stage, Squash) for stage in before[:-1]):
         return None
     centre, size = ZERO, ONE
     for stage in before:
-        if isinstance(stage, Clamp):
+        if stage.limits is not None:
+            low, high = stage.limits
             if len(before) == 1:
-                centre = (stage.low + stage.high) / 2
-            size = minimum(size, stage.high - centre, centre - stage.low)
+                centre = (low + high) / 2
+            size = minimum(size, high - centre, centre - low)
         if isinstance(stage, Clip):
             size = minimum(size, stage.radius / dim)
     if size.a <= 0:
@@ -333,7 +321,7 @@ def _shown(before: tuple[Stage, ...], noise: Stage, q: float, dim: int, shrink: 
 
 def _on_sphere(before: tuple[Stage, ...], noise: Stage, q: float, dim: int, shrink: Number) -> Pair | None:
     """Two unit vectors at a small angle, in the direction in which the noise's norm is largest."""
-    if before or not isinstance(noise, Additive | Radial):
+    if before or not noise.adds_to_vectors:
         return None
     near, off = cos(SMALL_ANGLE * shrink), sin(SMALL_ANGLE * shrink)
     own = noise.q if isinstance(noise, Radial) else 1.0
@@ -348,10 +336,10 @@ def _on_sphere(before: tuple[Stage, ...], noise: Stage, q: float, dim: int, shri
 
 def _scores(before: tuple[Stage, ...], noise: Choose, half: Number, q: float, dim: int) -> Pair | None:
     """The lowest score rises a little, and except in l1 the others fall; they are as far apart as they may be."""
-    if dim == 1 or not (before == () or (len(before) == 1 and isinstance(before[0], Clamp))):
+    limits = before[0].limits if before else None
+    if dim == 1 or len(before) > 1 or (before and limits is None):
         return None
-    limits = before[0] if before else None
-    low, high = (limits.low, limits.high) if isinstance(limits, Clamp) else (ZERO, 200 / noise.rate)
+    low, high = limits or (ZERO, 200 / noise.rate)
     step = half * real("1e-6")
     if q == 2 and limits is None and dim > 2:  # one other is almost certain, and falls
         return Pair((Block(low, low + step, 1), Block(high, high - step, 1), Block(low, low, dim - 2)))
@@ -377,26 +365,11 @@ def metric_witness(pipeline: Pipeline, found: LossPerUnit, guarantee: MetricDP) 
     if found.value.a == INFINITY and guarantee.metric in NORMS:
         return Witness(pair)  # it was found for this claim
     noise = _noises(pipeline)[0]
-    if isinstance(noise, BoundedLaplace):
-        return Witness(pair) if (least_loss(noise, pair) - guarantee.value * found.distance).a > 0 else None
-    if isinstance(noise, Direction):
-        more = pair_loss(noise, pair) - guarantee.value * found.distance
-        return Witness(pair) if more.a > 0 else None
-    if isinstance(noise, NoisyMax):
-        more = noisy_max_bound(noise, pair).pure - guarantee.value * found.distance
-        return Witness(pair) if more.a > 0 else None
-    if isinstance(noise, Choose):
-        loss = maximum(*(each.pure for each in choose_bound(noise, pair).losses))
-        return Witness(pair) if (loss - guarantee.value * found.distance).a > 0 else None
-    if isinstance(noise, Additive) and not isinstance(noise.noise, Laplace):  # on a sphere nothing changes the pair
-        return Witness(pair) if (least_loss(noise, pair) - guarantee.value * found.distance).a > 0 else None
-    scale = noise.scale if isinstance(noise, Radial) else noise.noise.scale  # type: ignore[attr-defined]
-    loss = (noise.distance(pair) if isinstance(noise, Radial) else pair.distance(1.0)) / scale
+    loss, own = least_loss_between(noise, pair), noise.added_noise
     if (loss - guarantee.value * found.distance).a <= 0:
         return None
-    if isinstance(noise, Radial) or noise is not pipeline.stages[-1]:
+    if not isinstance(own, Laplace) or noise is not pipeline.stages[-1]:
         return Witness(pair)
     count = sum(block.count for block in pair.blocks if not block.same)
     log_p = -count * log(real(2))
-    event = "every differing coordinate lies at or beyond the first value, on the side away from the second"
-    return Witness(pair, event, log_p, log_p - loss)
+    return Witness(pair, BEYOND_FIRST, log_p, log_p - loss)

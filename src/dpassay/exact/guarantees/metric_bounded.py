@@ -7,7 +7,6 @@ inside changes fastest.
 from dpassay.core.numbers import ONE, ZERO, Number, between, exp, maximum, minimum
 from dpassay.pipeline.pair import Block, Pair
 from dpassay.pipeline.stages.base import Stage
-from dpassay.pipeline.stages.bounds.clamp import Clamp
 from dpassay.pipeline.stages.noises.bounded_laplace import BoundedLaplace
 
 
@@ -18,10 +17,10 @@ def bounded_rate(before: tuple[Stage, ...], noise: BoundedLaplace) -> tuple[Numb
     >>> middle(bounded_rate((), BoundedLaplace(4, 0, 1))[0])
     0.5
     """
-    limits = before[0] if len(before) == 1 else None
+    limits = before[0].limits if len(before) == 1 else None
     low, high = noise.low, noise.high
-    if isinstance(limits, Clamp):
-        low, high = maximum(noise.low, limits.low), minimum(noise.high, limits.high)
+    if limits is not None:
+        low, high = maximum(low, limits[0]), minimum(high, limits[1])
         if low.a >= high.b:  # all values are moved to one limit
             return ZERO, (noise.low, 1)
         if not low.b < high.a:
@@ -40,12 +39,13 @@ def near_limit(
     before: tuple[Stage, ...], noise: BoundedLaplace, place: tuple[Number, int], q: float, dim: int, shrink: Number
 ) -> Pair | None:
     """Two inputs near the worst value; none if there are other stages than one clamp before the noise."""
-    if before and not (len(before) == 1 and isinstance(before[0], Clamp)):
+    limits = before[0].limits if before else None
+    if len(before) > 1 or (before and limits is None):
         return None
     value, direction = place
     room = [noise.scale, noise.high - noise.low]
-    if before and isinstance(before[0], Clamp):
-        room.append(before[0].high - before[0].low)
+    if limits is not None:
+        room.append(limits[1] - limits[0])
     step, count = minimum(*room) / 4 * shrink, dim if q > 1 else 1
     rest = (Block(value, value, dim - count),) if count < dim else ()
     return Pair((Block(value, value + direction * step, count), *rest))

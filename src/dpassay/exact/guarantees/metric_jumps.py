@@ -9,32 +9,15 @@ from dataclasses import replace
 
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, floor, maximum, minimum, real
 from dpassay.exact.dataflow.post_processing import thresholds_told
-from dpassay.exact.mechanisms.bounded_laplace import pair_bound
-from dpassay.exact.mechanisms.discrete_mechanisms import bit_bound
-from dpassay.exact.mechanisms.exponential_mechanism import choose_bound
-from dpassay.exact.mechanisms.noisy_max import noisy_max_bound
-from dpassay.exact.mechanisms.sphere import pair_loss
-from dpassay.exact.pld.noises.integer import surely_broken, whole_number
-from dpassay.pipeline.discrete_noise import DiscreteLaplace, DiscreteNoise
-from dpassay.pipeline.distributions import Gaussian, Laplace, OneSided
+from dpassay.exact.mechanisms.questions import least_loss
 from dpassay.pipeline.pair import Block, Pair
-from dpassay.pipeline.regions.images import squashed
-from dpassay.pipeline.stages.base import NoiseStage, Stage
+from dpassay.pipeline.stages.base import Stage
 from dpassay.pipeline.stages.binary import Binary
-from dpassay.pipeline.stages.bits import BitNoise, Flip
-from dpassay.pipeline.stages.bounds.clamp import Clamp
 from dpassay.pipeline.stages.bounds.round import Round
 from dpassay.pipeline.stages.bounds.scaling import Clip, MinMaxScale, Normalise
-from dpassay.pipeline.stages.bounds.squash import Squash
-from dpassay.pipeline.stages.exponential import Choose
-from dpassay.pipeline.stages.noises.additive import Additive
 from dpassay.pipeline.stages.noises.bounded_laplace import BoundedLaplace
 from dpassay.pipeline.stages.noises.directions import Direction
-from dpassay.pipeline.stages.noises.radial import Radial
-from dpassay.pipeline.stages.noisy_max import NoisyMax
-from dpassay.pipeline.staircase import Staircase
 from dpassay.pipeline.syntax import NORMS
-from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 
 _HALF = ONE / 2
 # Powers of two, so that vectors along an axis are normalized exactly; a certificate has 45 digits.
@@ -56,11 +39,11 @@ def jump(
         for size in _SIZES:
             pair = family(size)
             image = _carried(before, pair)
-            loss = ZERO if image is None else least_loss(noise, image)
+            loss = ZERO if image is None else least_loss_between(noise, image)
             if not loss.a > 0:
                 continue
             # Any two different outputs will do if every two lose a fixed amount, or if there are countably many.
-            jumps = jumps or _fixed_loss(noise) or any(isinstance(stage, Round | Binary) for stage in before)
+            jumps = jumps or _fixed_loss(noise) or any(stage.jumps for stage in before)
             jumps = jumps or _any_direction(before, pair)
             if jumps and (loss - claimed * pair.distance(q)).a > 0:
                 return True, pair
@@ -72,19 +55,18 @@ def _shows(noise: Stage | None, after: tuple[Stage, ...]) -> bool:
     told = thresholds_told(after)
     if noise is None:
         return True
-    if told is None or any(isinstance(stage, NoiseStage) for stage in after):
+    if told is None or any(stage.random for stage in after):
         return False
-    if isinstance(noise, Additive) and isinstance(noise.noise, Laplace | Gaussian):
+    if noise.added_noise is not None and noise.added_noise.known_tails:
         return told.unlimited
-    if isinstance(noise, Additive | BoundedLaplace | Direction):
+    if noise.added_noise is not None or isinstance(noise, BoundedLaplace | Direction):
         return told.everything
     return told.unlimited and all(stage.keeps == "all" or isinstance(stage, Round) for stage in after)
 
 
 def _fixed_loss(noise: Stage | None) -> bool:
     """Whether any two different values before the noise lose at least a fixed amount."""
-    jumping = Gaussian | OneSided | TruncatedLaplace | Staircase | DiscreteNoise
-    return noise is None or (isinstance(noise, Additive) and isinstance(noise.noise, jumping))
+    return noise is None or (noise.added_noise is not None and noise.added_noise.fixed_loss)
 
 
 def _any_direction(before: tuple[Stage, ...], pair: Pair) -> bool:
@@ -93,7 +75,7 @@ def _any_direction(before: tuple[Stage, ...], pair: Pair) -> bool:
     The pair is two unit vectors times a size, or the same around a constant vector; or ± the size in one coordinate.
     """
     at = next((i for i, stage in enumerate(before) if isinstance(stage, Normalise | MinMaxScale)), None)
-    if at is None or any(not isinstance(stage, Clip | Clamp | Squash) for stage in before[:at]):
+    if at is None or not all(stage.contracts for stage in before[:at]):
         return False
     first, *rest = pair.blocks
     opposite = bool(first.x == -first.y and first.count == 1 and all(b.x == 0 and b.same for b in rest))
@@ -101,12 +83,14 @@ def _any_direction(before: tuple[Stage, ...], pair: Pair) -> bool:
         return False
     centre = ZERO if opposite else minimum(first.x, first.y)
     for stage in before[:at]:
-        if isinstance(stage, Clamp):  # around the center, or above it
-            inside = stage.low.b < centre.a if opposite else stage.low.b <= centre.a
-            if not (inside and centre.b < stage.high.a):
+        moved = stage.image(centre)
+        if stage.limits is not None:  # around the center, or above it
+            low, high = stage.limits
+            inside = low.b < centre.a if opposite else low.b <= centre.a
+            if not (inside and centre.b < high.a):
                 return False
-        elif isinstance(stage, Squash):
-            centre = squashed(stage.kind, centre)
+        elif moved is not None:
+            centre = moved
         elif not centre == 0:
             return False  # clipping would move the center
     return (isinstance(before[at], MinMaxScale) and len(rest) > 0) or bool(centre == 0)
@@ -123,11 +107,11 @@ def _is_corner(pair: Pair) -> bool:
 
 def _families(before: Sequence[Stage], dim: int) -> Iterator[Family]:
     """Pairs around points where stages may jump: 0, halves, and the middle of what clamps let pass."""
-    limits = [stage for stage in before if isinstance(stage, Clamp)]
+    limits = [stage.limits for stage in before if stage.limits is not None]
     centres = [ZERO, _HALF, -_HALF]
-    for clamp in limits:
-        middle = (clamp.low + clamp.high) / 2
-        centres += [real(int(float(middle.mid) // 1)) + _HALF, real(middle.mid), clamp.low]
+    for low, high in limits:
+        middle = (low + high) / 2
+        centres += [real(int(float(middle.mid) // 1)) + _HALF, real(middle.mid), low]
     for centre in centres:
         for rest in (centre, ZERO):
             if rest is centre or not centre == 0:
@@ -166,13 +150,6 @@ def _vector(stage: Stage, values: list[tuple[Number, int]]) -> list[Number] | No
     if isinstance(stage, Clip):
         size = Pair(tuple(Block(value, ZERO, count) for value, count in values)).distance(NORMS[stage.norm])
         return plain if size.b <= stage.radius.a else None
-    if isinstance(stage, Clamp):
-        return [maximum(stage.low, minimum(stage.high, value)) for value in plain]
-    if isinstance(stage, Squash):
-        return [squashed(stage.kind, value) for value in plain]
-    if isinstance(stage, Round):
-        wholes = [_nearest(value) for value in plain]
-        return [value for value in wholes if value is not None] if None not in wholes else None
     if isinstance(stage, Normalise):
         nonzero = [(value, count) for value, count in values if not value == 0]
         if len(nonzero) == 1 and nonzero[0][1] == 1 and abs(nonzero[0][0]).a > 0:  # an axis, whose image is exact
@@ -185,7 +162,8 @@ def _vector(stage: Stage, values: list[tuple[Number, int]]) -> list[Number] | No
             return None
         ends = ((low, ZERO), (high, ONE))  # whose images are exact
         return [next((to for end, to in ends if value == end), (value - low) / (high - low)) for value in plain]
-    return None
+    images = [_nearest(value) if isinstance(stage, Round) else stage.image(value) for value in plain]
+    return [value for value in images if value is not None] if None not in images else None
 
 
 def _nearest(value: Number) -> Number | None:
@@ -209,41 +187,8 @@ def _in_bits(stage: Binary, pair: Pair) -> Pair | None:
     return Pair((first, *(Block(ZERO, ZERO, count, parity) for parity, count in counts if count)))  # type: ignore[arg-type]
 
 
-def least_loss(noise: Stage | None, pair: Pair) -> Number:
+def least_loss_between(noise: Stage | None, pair: Pair) -> Number:
     """The largest loss between two values before a noise, or something less; 0 if nothing is known."""
-    differ = any(block.gap.a > 0 or block.gap.b < 0 for block in pair.blocks)
-    if not differ:
+    if not any(block.gap.a > 0 or block.gap.b < 0 for block in pair.blocks):
         return ZERO
-    if noise is None:
-        return INFINITY
-    if isinstance(noise, Additive):
-        return _of_added(noise, pair)
-    if isinstance(noise, Radial):
-        return noise.distance(pair) / noise.scale
-    if isinstance(noise, BoundedLaplace):
-        return maximum(*(loss.pure for loss in pair_bound(noise, pair).losses))
-    if isinstance(noise, Choose):
-        return maximum(*(loss.pure for loss in choose_bound(noise, pair).losses))
-    if isinstance(noise, NoisyMax) and len(pair.blocks) == 2 and pair.blocks[0].count == 1:
-        return noisy_max_bound(noise, pair).pure
-    if isinstance(noise, Direction):
-        return pair_loss(noise, pair)
-    if isinstance(noise, Flip | BitNoise):
-        return bit_bound(noise.on_bits if isinstance(noise, Flip) else noise, pair).pure
-    return ZERO
-
-
-def _of_added(noise: Additive, pair: Pair) -> Number:
-    own = noise.noise
-    if isinstance(own, Laplace):
-        return pair.distance(1) / own.scale
-    if isinstance(own, Staircase):
-        return own.epsilon
-    if isinstance(own, DiscreteNoise):
-        gaps = [block.gap for block in pair.blocks if not block.same]
-        if any(surely_broken(gap) for gap in gaps):
-            return INFINITY
-        if any(whole_number(gap) is None for gap in gaps):
-            return ZERO
-        return pair.distance(1) / own.scale if isinstance(own, DiscreteLaplace) else INFINITY
-    return INFINITY if isinstance(own, Gaussian | OneSided | TruncatedLaplace) else ZERO
+    return INFINITY if noise is None else least_loss(noise.added_noise or noise, pair)

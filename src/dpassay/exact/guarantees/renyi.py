@@ -29,7 +29,7 @@ from dpassay.exact.pld.loss_components import GaussianLoss
 from dpassay.exact.pld.noises.integer import DiscreteGaussianLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.profiles.bounded_range import RangeBound, loss_divergence
-from dpassay.exact.profiles.bounds import PairBound, ProfileBound, RenyiBound, ZcdpBound
+from dpassay.exact.profiles.bounds import ProfileBound, RenyiBound, ZcdpBound
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.values import dataclass
 
@@ -51,7 +51,7 @@ class Shown:
 def pair_losses(profile: PrivacyProfile, order: Number | None = None) -> list[tuple[Candidate, PrivacyLoss]]:
     """The losses of real pairs, in both directions, that are fully known; with an order, also of its worst pairs."""
     candidates = profile.candidates if order is None else profile.candidates_at(order)
-    known = ((c, c.bound) for c in candidates if isinstance(c.bound, PairBound))
+    known = ((c, c.bound) for c in candidates if c.bound.losses)
     return [(candidate, loss) for candidate, bound in known for loss in bound.losses]
 
 
@@ -85,7 +85,7 @@ def bound_divergence(bound: ProfileBound, order: Number) -> Number:
     if isinstance(bound, RangeBound | RenyiBound | ZcdpBound):
         return bound.divergence(order)
     # Several losses may each dominate at a different ε; then none of them bounds an integral over all ε.
-    if isinstance(bound, PairBound) and len(bound.losses) == 1:
+    if len(bound.losses) == 1:
         return divergence(bound.losses[0], order)
     pure = bound.pure
     if pure.b == INFINITY:
@@ -142,7 +142,7 @@ def largest_rate(bound: ProfileBound) -> Number:
     """
     if isinstance(bound, ZcdpBound):
         return bound.rho
-    if isinstance(bound, PairBound) and len(bound.losses) == 1:
+    if len(bound.losses) == 1:
         loss = bound.losses[0]
         shifts = [component.mu**2 * n for component, n in loss.components if isinstance(component, GaussianLoss)]
         rest = PrivacyLoss(tuple(part for part in loss.components if not isinstance(part[0], GaussianLoss)))

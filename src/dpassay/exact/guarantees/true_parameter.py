@@ -83,7 +83,7 @@ def repairs(pipeline: Pipeline, neighbours: Neighbours, guarantee: NonEpsilonGua
         return ()
     position = pipeline.noise_positions[0]
     region = pipeline.output_regions()[position].region
-    if not isinstance(pipeline.stages[position], Additive | Radial) or guarantee.value.a <= 0:
+    if not pipeline.stages[position].adds_to_vectors or guarantee.value.a <= 0:
         return ()
     own = pipeline.stages[position]
     noises = writable(lambda: _noises(region.dim, region.diameter(2), guarantee))
@@ -135,6 +135,6 @@ def has_extreme_numbers(pipeline: Pipeline, guarantee: Guarantee) -> bool:
     """Whether some number is so large or so small that arithmetic may fail."""
     numbers = [guarantee.value, guarantee.exact_delta, 1 - guarantee.exact_delta]
     numbers += [value for stage in pipeline.stages for value in vars(stage).values() if isinstance(value, Number)]
-    noises = [stage.noise for stage in pipeline.stages if isinstance(stage, Additive)]
+    noises = [stage.added_noise for stage in pipeline.stages if stage.added_noise is not None]
     numbers += [value for noise in noises for value in vars(noise).values() if isinstance(value, Number)]
     return any(abs(one).b > _LARGE or 0 < abs(one).b < 1 / _LARGE for one in numbers)

@@ -28,28 +28,23 @@ from dpassay.core.numbers import (
     up,
 )
 from dpassay.core.theorems import Theorem
+from dpassay.exact.mechanisms.questions import Surroundings, least_loss, profile_of, reason
 from dpassay.exact.pld.loss_components import AtomLoss, Cells
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
-from dpassay.exact.profiles.bounds import PairBound, ProfileBound, PureBound
+from dpassay.exact.profiles.bounds import GeneralBound, PairBound, ProfileBound, PureBound
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.pipeline.regions import (
     Array,
-    Bits,
     Block,
     Box,
-    Everything,
-    MinMax,
-    OneHot,
     Pair,
     Region,
-    Repeated,
     Rounded,
     Rows,
     SensitivityBall,
-    Sparse,
 )
-from dpassay.pipeline.stages.base import OutputRegion
 from dpassay.pipeline.stages.noises.bounded_laplace import BoundedLaplace
+from dpassay.pipeline.syntax import written
 from dpassay.values import dataclass
 
 INF = float("inf")
@@ -127,7 +122,7 @@ def _twice(edge: Number, width: Number) -> Number:
 
 
 @dataclass(frozen=True)
-class SlidingBound:
+class SlidingBound(GeneralBound):
     """A query's answers, one number, any two `shift` scales apart: the pair may lie anywhere between the limits.
 
     Neither a limit nor the middle is the worst position at every ε. For the upper bound, positions are divided into
@@ -206,22 +201,37 @@ def _inside(stage: BoundedLaplace, value: Number) -> Number:
     return (minimum(stage.high, maximum(stage.low, value)) - stage.low) / stage.scale
 
 
-def bounded_profile(stage: BoundedLaplace, outputs: OutputRegion, pushed: list[Pair], shown: bool) -> PrivacyProfile:
-    """Bounds for all pairs of a region; `shown`: the whole output is visible."""
+@profile_of.register(BoundedLaplace)
+def bounded_profile(stage: BoundedLaplace, around: Surroundings) -> PrivacyProfile:
+    """Bounds for all pairs of a region."""
+    outputs = around.outputs
     region = outputs.region
-    inner = region.region if isinstance(region, Repeated) else region
-    times = region.times if isinstance(region, Repeated) else 1
+    inner = region.one_copy
+    times = region.copies
     moving = isinstance(inner, SensitivityBall | Rounded)
     uppers = _of_answers(stage, inner, times) if moving else _of_limits(stage, inner, times)
-    pairs = _real_pairs(stage, inner) if outputs.exact else pushed
-    if outputs.exact and isinstance(region, Repeated):
+    pairs = _real_pairs(stage, inner) if outputs.exact else around.pushed
+    if outputs.exact:
         pairs = [region.repeat(pair) for pair in pairs]
-    bounds = [(pair, pair_bound(stage, pair)) for pair in pairs] if shown else []
+    bounds = [(pair, pair_bound(stage, pair)) for pair in pairs] if around.shown else []
     bounds = [(pair, bound) for pair, bound in bounds if bound.losses[0].components]
     candidates = [Candidate(pair, bound if _evenly(bound) else _sides(stage, pair)) for pair, bound in bounds]
     largest, worst = max(((b.pure, p) for p, b in bounds), key=lambda one: one[0].a, default=(None, None))
     theorems = (Theorem.DIAMETERS, _THEOREM)
     return PrivacyProfile(tuple(candidates), tuple(uppers), theorems, largest, worst, region=region)
+
+
+@reason.register(BoundedLaplace)
+def _(stage: BoundedLaplace, region: Region, profile: PrivacyProfile) -> str:
+    return (
+        f"If outputs are kept between {written(stage.low)} and {written(stage.high)} the loss exceeds the "
+        "distance divided by the scale, because the probability of landing there depends on the input"
+    )
+
+
+@least_loss.register(BoundedLaplace)
+def _(stage: BoundedLaplace, pair: Pair) -> Number:
+    return pair_bound(stage, pair).pure
 
 
 def _evenly(bound: PairBound) -> bool:
@@ -266,13 +276,13 @@ def _above(value: Number, threshold: Number, width: Number) -> Number:
 
 def _limits(stage: BoundedLaplace, region: Region) -> list[tuple[Number, Number, int]]:
     """The limits between which coordinates lie, and how many of them can differ between neighbors."""
-    if isinstance(region, Everything):
+    if region.all_vectors:
         return [(stage.low, stage.high, region.dim)]
     if isinstance(region, Box):
         return list(region.sides)
     if isinstance(region, Rows):
         return [(*(region.limits or (stage.low, stage.high)), 1)]
-    if isinstance(region, Bits | OneHot | Sparse | MinMax):
+    if region.unit:
         return [(ZERO, ONE, round(middle(region.diameter(1))))]
     limit = region.largest_norm(INF)
     return [(stage.low, stage.high, region.dim)] if limit == INF else [(-real(limit), real(limit), region.dim)]
@@ -318,11 +328,11 @@ def _of_answers(stage: BoundedLaplace, region: Region, times: int) -> Sequence[P
 
 def _real_pairs(stage: BoundedLaplace, region: Region) -> list[Pair]:
     """Pairs that neighbors can have: limits, or answers at and next to a limit."""
-    if isinstance(region, Everything):
+    if region.all_vectors:
         return [Pair((Block(stage.low, stage.high, region.dim),))]
     if isinstance(region, Rows) and region.limits is None:
         return [Pair((Block(stage.low, stage.high, 1), *_rest(stage.low, region.dim - 1)))]
-    if not isinstance(region, SensitivityBall):
+    if not region.by_distance:
         return [] if isinstance(region, Rounded) else [region.farthest(q) for q in (1.0, 2.0)][: 1 + (region.dim > 1)]
     farthest = region.farthest(1)
     shift = abs(farthest.blocks[0].gap)

@@ -6,16 +6,16 @@ The exponential mechanism has its own file.
 from dataclasses import replace
 from typing import Literal
 
-from dpassay.core.numbers import ONE, ZERO, Number, log, maximum, real
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, log, maximum, real
 from dpassay.core.theorems import Theorem
-from dpassay.errors import InputError
+from dpassay.exact.explanation import differing_bits
 from dpassay.exact.mechanisms.bit_pairs import Kind, kind_loss, pair_of, worst_kinds
-from dpassay.exact.mechanisms.exponential_mechanism import choose_profile
-from dpassay.exact.mechanisms.noisy_max import noisy_max_profile
+from dpassay.exact.mechanisms.questions import Surroundings, event, least_loss, profile_of, reason
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.profiles.bounds import PairBound, PureBound
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
+from dpassay.exact.witness import Witness, WorstPair, swapped
 from dpassay.pipeline.regions import (
     Block,
     Categories,
@@ -25,30 +25,29 @@ from dpassay.pipeline.regions import (
     RowBits,
     Sparse,
 )
-from dpassay.pipeline.stages.base import NoiseStage, OutputRegion
+from dpassay.pipeline.stages.base import OutputRegion
 from dpassay.pipeline.stages.bits import BitNoise, Flip
-from dpassay.pipeline.stages.exponential import Choose
-from dpassay.pipeline.stages.noisy_max import NoisyMax
 
 _RESPONSE = Theorem.RANDOMIZED_RESPONSE
 _PARITIES: dict[Literal["even", "odd"], int] = {"even": 0, "odd": 1}
 
 
-def discrete_profile(
-    stage: NoiseStage, outputs: OutputRegion, pushed: list[Pair], anywhere: bool = False, kept: int | None = None
-) -> PrivacyProfile:
-    """Bound the loss of a noise stage with finitely many outputs; `anywhere`, `kept`: see `choose_profile`."""
+@profile_of.register(Flip)
+def _(stage: Flip, around: Surroundings) -> PrivacyProfile:
+    region = around.outputs.region
+    if isinstance(region, Categories):
+        return around.of_names(_categories(stage, region, around.outputs.exact))
+    return profile_of(stage.on_bits, around)
+
+
+@profile_of.register(BitNoise)
+def _(stage: BitNoise, around: Surroundings) -> PrivacyProfile:
+    return around.of_names(_of_bits(stage, around.outputs, around.pushed))
+
+
+def _of_bits(stage: BitNoise, outputs: OutputRegion, pushed: list[Pair]) -> PrivacyProfile:
+    """Bound the loss of redrawn bits."""
     region = outputs.region
-    if isinstance(stage, Choose):
-        return choose_profile(stage, outputs, pushed, anywhere, kept)
-    if isinstance(stage, NoisyMax):
-        return noisy_max_profile(stage, outputs, anywhere)
-    if isinstance(stage, Flip) and isinstance(region, Categories):
-        return _categories(stage, region, outputs.exact)
-    if isinstance(stage, Flip):
-        stage = stage.on_bits
-    if not isinstance(stage, BitNoise):
-        raise InputError(f"no exact loss is known for the stage {stage.name}")
     if region.diameter(1) == 0:  # a single string
         return PrivacyProfile((), (PureBound(ZERO, _RESPONSE),), (_RESPONSE,))
     pairs = _one_hot_pairs(region) if isinstance(region, OneHot) else _bit_pairs(stage, region)
@@ -227,3 +226,57 @@ def category_bound(stage: Flip, size: int) -> PairBound:
     keep, other = stage.keep, (1 - stage.keep) / (size - 1)
     rest = other * (size - 2)
     return PairBound((PrivacyLoss(((AtomLoss.between((keep, other, rest), (other, keep, rest)), 1),)),), _RESPONSE)
+
+
+@reason.register(BitNoise)
+def _(stage: BitNoise, region: Region, profile: PrivacyProfile) -> str:
+    return f"{differing_bits(region, profile)}, and each adds its own loss"
+
+
+@event.register(Flip)
+def _(stage: Flip, worst: WorstPair) -> Witness:
+    """About categories: bits are noise of their own."""
+    keep, other = stage.keep, (1 - stage.keep) / (stage.size - 1)
+    if keep.mid < other.mid:
+        return Witness(worst.pair, "the second category is put out", *_logs(other, keep))
+    return Witness(worst.pair, "the first category is put out", *_logs(keep, other))
+
+
+@event.register(BitNoise)
+def _(stage: BitNoise, worst: WorstPair) -> Witness:
+    if not worst.delta == 0:
+        return worst.loss_above()
+    pair = worst.pair
+    there, back = worst.bound.losses[0], worst.bound.losses[-1]
+    if back.pure.a > there.pure.a:
+        pair = swapped(pair.by_parity())
+    log_p = log_q = ZERO
+    for block in pair.by_parity().blocks:
+        if block.same:
+            continue
+        chance = stage.even if block.positions == "even" else stage.odd
+        p, q = (chance if bit == 1 else stage.zero for bit in (block.x, block.y))
+        ones, zeros = _logs(p, q), _logs(1 - p, 1 - q)
+        better = ones if _gap(ones) >= _gap(zeros) else zeros
+        log_p, log_q = log_p + better[0] * block.count, log_q + better[1] * block.count
+    return Witness(pair, "each bit that differs takes the value that speaks most for the first string", log_p, log_q)
+
+
+def _logs(p: Number, q: Number) -> tuple[Number, Number]:
+    return (log(p) if p.a > 0 else -INFINITY, log(q) if q.a > 0 else -INFINITY)
+
+
+def _gap(logs: tuple[Number, Number]) -> float:
+    if logs[0] == -INFINITY:
+        return float("-inf")
+    return float("inf") if logs[1] == -INFINITY else float((logs[0] - logs[1]).mid)
+
+
+@least_loss.register(BitNoise)
+def _(stage: BitNoise, pair: Pair) -> Number:
+    return bit_bound(stage, pair).pure
+
+
+@least_loss.register(Flip)
+def _(stage: Flip, pair: Pair) -> Number:
+    return bit_bound(stage.on_bits, pair).pure

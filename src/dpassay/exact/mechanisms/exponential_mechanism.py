@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 
+from dpassay.core.interval import grouped
 from dpassay.core.numbers import (
     INFINITY,
     ONE,
@@ -22,35 +23,38 @@ from dpassay.core.numbers import (
     sqrt,
 )
 from dpassay.core.theorems import Theorem
+from dpassay.exact.explanation import how_far
+from dpassay.exact.mechanisms.questions import (
+    Surroundings,
+    event,
+    least_loss,
+    profile_of,
+    reason,
+    unbounded_advice,
+)
 from dpassay.exact.mechanisms.top_k import top_k_profile
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.profiles.bounded_range import RangeBound, largest_choice, with_range
 from dpassay.exact.profiles.bounds import PairBound, ProfileBound, PureBound
 from dpassay.exact.profiles.profile import Candidate, Family, PrivacyProfile
+from dpassay.exact.witness import Witness, WorstPair, swapped
 from dpassay.pipeline.regions import (
     Ball,
-    Bits,
     Block,
     Box,
     Counted,
     Intersection,
-    MinMax,
-    MonotoneBall,
     OneHot,
     Pair,
     Region,
-    Repeated,
     Rounded,
     RowBits,
-    Rows,
     SensitivityBall,
-    Sparse,
     Sphere,
     Squashed,
 )
-from dpassay.pipeline.stages.base import OutputRegion
-from dpassay.pipeline.stages.exponential import Choose
+from dpassay.pipeline.stages.exponential import Choice, Choose, Softmax
 
 INF = float("inf")
 _STEPS, _RATIO = 12, 1.6  # base points to examine, each _RATIO times nearer to the largest loss than the previous one
@@ -58,25 +62,26 @@ _SHORT, _LONG = real("1e-6"), 600.0  # ranges for which doubles can place a pair
 _FAR = 60  # a score this far behind, times the rate, is practically infinitely far: e^−60 remains
 
 
-def choose_profile(
-    stage: Choose, outputs: OutputRegion, pushed: list[Pair], anywhere: bool, kept: int | None = None
-) -> PrivacyProfile:
-    """Scores in a region; perhaps only the largest are `kept`.
+@profile_of.register(Choose)
+def _(stage: Choose, around: Surroundings) -> PrivacyProfile:
+    return around.of_names(choose_profile(stage, around))
 
-    `anywhere`: the answers to a query can be any vectors, so base points are free.
-    """
-    region = outputs.region.region if isinstance(outputs.region, Repeated) else outputs.region
+
+def choose_profile(stage: Choose, around: Surroundings) -> PrivacyProfile:
+    """Scores in a region, of which perhaps only the largest are kept."""
+    outputs, pushed, anywhere, kept = around.outputs, around.pushed, around.anywhere, around.scores
+    region = outputs.region.one_copy
     if region.dim == 1:  # all scores are equal
         return PrivacyProfile((), (PureBound(ZERO, Theorem.EXPONENTIAL),), (Theorem.EXPONENTIAL,))
     if region.diameter(INF) == INFINITY:
         infinite = PairBound((PrivacyLoss(((AtomLoss((), ONE), 1),)),), Theorem.UNBOUNDED)
         shown = (Candidate(outputs.region.farthest(1), infinite),) if outputs.exact else ()
         return PrivacyProfile(shown, (PureBound(INFINITY, Theorem.EXPONENTIAL),), (Theorem.UNBOUNDED,))
-    free = outputs.exact and anywhere and isinstance(region, SensitivityBall)
+    free = outputs.exact and anywhere and region.by_distance
     if kept is not None and region.diameter(INF).b > 0:
         # Nothing is known about others' bits, and about scores after a query only how far they move.
-        known = free or (outputs.exact and not isinstance(region, SensitivityBall | RowBits))
-        return top_k_profile(stage, kept, region, cube_of(region), score_spread(region), score_width(region), known)
+        known = free or (outputs.exact and not (region.by_distance or isinstance(region, RowBits)))
+        return top_k_profile(stage, kept, region, region.cube_ends, score_spread(region), score_width(region), known)
     spread = stage.rate * score_spread(region)
     pairs = pushed
     if free:
@@ -84,16 +89,16 @@ def choose_profile(
         pairs = _free_pairs(region, stage.rate, spread)
     elif outputs.exact and anywhere and isinstance(region, Counted) and region.limits is None:
         pairs = _count_pairs(region, stage.rate) or pushed
-    elif outputs.exact and not isinstance(region, SensitivityBall):
+    elif outputs.exact and not region.by_distance:
         pairs = _region_pairs(region)
     if isinstance(region, RowBits):  # the other persons' bits are unknown
         pairs = pushed = []
-    if isinstance(outputs.region, Repeated) and pairs is not pushed:
+    if pairs is not pushed:
         pairs = [outputs.region.repeat(pair) for pair in pairs]
     candidates = tuple(Candidate(pair, choose_bound(stage, pair)) for pair in pairs)
     pure = minimum(spread, _largest(region, stage.rate))
     ranged = with_range(spread, pure)
-    if isinstance(region, Rows) and region.limits is not None:
+    if region.row_limits is not None:
         ranged = replace(ranged, least=_least_of_rows(ranged.range, region.dim))
     uppers: list[ProfileBound] = [PureBound(pure, Theorem.EXPONENTIAL), ranged]
     if outputs.exact and isinstance(region, OneHot):  # all pairs are equivalent, and so are both directions
@@ -101,7 +106,7 @@ def choose_profile(
     first = pairs[0] if pairs else None
     tails = spread if free else None
     family = None
-    if pairs is not pushed and not isinstance(outputs.region, Repeated) and ranged.range.a > _SHORT:
+    if pairs is not pushed and region is outputs.region and ranged.range.a > _SHORT:
         family = Family(candidates, lambda order: _worst_at(stage, region, ranged, order, free))
     theorems = (Theorem.EXPONENTIAL,)
     return PrivacyProfile(candidates, tuple(uppers), theorems, tail_lower_bound=tails, pair=first, family=family)
@@ -132,11 +137,12 @@ def _log_total(scores: Iterable[Number], counts: Iterable[int]) -> Number:
 def score_spread(region: Region) -> Number:
     """The maximum of (largest − smallest coordinate of x − y): exponential.md, point 1.
 
+    >>> from dpassay.pipeline.regions import MonotoneBall
     >>> middle(score_spread(SensitivityBall(INF, 1, dim=3))), middle(score_spread(MonotoneBall(INF, 1, dim=3)))
     (2.0, 1.0)
     """
     answers = region.region if isinstance(region, Squashed | Rounded) else region
-    if isinstance(answers, MonotoneBall):  # this holds for monotone functions of them too
+    if answers.monotone:  # this holds for monotone functions of them too
         return region.diameter(INF)
     # Two coordinates of a vector of lq norm 1 differ by at most 2^(1 − 1/q).
     powers = {1.0: ONE, 2.0: sqrt(real(2)), INF: real(2)}
@@ -156,7 +162,7 @@ def score_width(region: Region) -> Number:
     if isinstance(region, Box):
         lows, highs, _ = zip(*region.sides, strict=True)
         return maximum(*highs) - minimum(*lows)
-    if isinstance(region, MinMax | Bits | OneHot | Sparse):
+    if region.unit:
         return ONE
     if isinstance(region, Squashed):
         return (
@@ -171,30 +177,21 @@ def score_width(region: Region) -> Number:
 
 def _largest(region: Region, rate: Number) -> Number:
     """The largest loss that the width of the region allows: exponential.md, points 2 and 5."""
-    if isinstance(region, Rows) and region.limits is not None:
-        width = exp(-rate * (region.limits[1] - region.limits[0]))
+    if region.row_limits is not None:
+        width = exp(-rate * (region.row_limits[1] - region.row_limits[0]))
         return -log((region.dim * width) / (width + region.dim - 1))
     return largest_choice(rate * score_width(region), region.dim)
 
 
-def cube_of(region: Region) -> tuple[Number, Number] | None:
-    """The two ends of a cube all of whose corners, except the two constant ones, are in the region."""
-    if isinstance(region, Ball) and region.p == INF:
-        return -region.radius, region.radius
-    if isinstance(region, Box) and len(region.sides) == 1:
-        return region.sides[0][0], region.sides[0][1]
-    return (ZERO, ONE) if isinstance(region, MinMax | Bits) else None
-
-
 def _region_pairs(region: Region) -> list[Pair]:
     """Some outputs' scores high and the others' low, and the other way round."""
-    cube = cube_of(region)
+    cube = region.cube_ends
     if cube is not None:
         low, high = cube
         sizes = sorted({region.dim // 2, *(2**i for i in range(region.dim.bit_length() - 1))})
         return [Pair((Block(high, low, size), Block(low, high, region.dim - size))) for size in sizes]
-    if isinstance(region, Rows) and region.limits is not None:
-        low, high = region.limits
+    if region.row_limits is not None:
+        low, high = region.row_limits
         return [Pair((Block(high, low, 1), Block(rest, rest, region.dim - 1))) for rest in (high, low)]
     pairs = [region.farthest(q) for q in (1.0, 2.0, INF)]
     if isinstance(region, Ball | Sphere):
@@ -244,7 +241,7 @@ def _log_odds(loss: float, length: float) -> float:
 
 def _free_pair(region: SensitivityBall, rate: Number, spread: Number, log_odds: float) -> Pair:
     n = region.dim - 1
-    one_moves = isinstance(region, MonotoneBall) or region.p == 1
+    one_moves = region.monotone or region.p == 1
     if not one_moves and region.p < INF:
         n = 1  # all outputs but two stay unchanged, and are never chosen
     lead = number(math.log(n) - log_odds) / rate
@@ -267,13 +264,13 @@ def _worst_at(stage: Choose, region: Region, ranged: RangeBound, order: Number, 
     if free:
         assert isinstance(region, SensitivityBall)
         pairs.append(_free_pair(region, stage.rate, ranged.range, _log_odds(loss, length)))
-    elif isinstance(region, Rows) and region.limits is not None:
-        low, high = region.limits
+    elif region.row_limits is not None:
+        low, high = region.row_limits
         for wanted in (loss, length - loss):
             ahead = _log_odds(wanted, length) - math.log(region.dim - 1)
             rest = minimum(high, maximum(low, low + number(ahead) / stage.rate))
             pairs.append(Pair((Block(high, low, 1), Block(rest, rest, region.dim - 1))))
-    elif (cube := cube_of(region)) is not None:
+    elif (cube := region.cube_ends) is not None:
         low, high = cube
         width, c = math.exp(length / 2), math.exp(loss - length / 2)
         split = region.dim * (width - c) / ((c + 1) * (width - 1))
@@ -285,3 +282,49 @@ def _worst_at(stage: Choose, region: Region, ranged: RangeBound, order: Number, 
 def _least_of_rows(spread: Number, count: int) -> Number:
     """The smallest loss of the output whose score rises from the lowest to the highest, if others are lowest."""
     return log(real(count) / (1 + (count - 1) * exp(-spread)))
+
+
+@unbounded_advice.register(Choose)
+def _(stage: Choose) -> str:
+    return "Bound the scores first, for example clamp(-C, C) | exponential(eps/(4*C))."
+
+
+@unbounded_advice.register(Softmax)
+def _(stage: Softmax) -> str:
+    return "Bound the scores first, for example clamp(-C, C) | softmax(4*C/eps)."
+
+
+@reason.register(Choice)
+def _(stage: Choice, region: Region, profile: PrivacyProfile) -> str:
+    given = "scale" if stage.name == "noisymax" else "rate"
+    return f"Two neighbors' scores {how_far(profile, INF, 'differ by {}', region)} at the given {given}"
+
+
+@reason.register(Softmax)
+def _(stage: Softmax, region: Region, profile: PrivacyProfile) -> str:
+    logits = how_far(profile, INF, "differ by {}", region)
+    return f"Two neighbors' logits {logits} at temperature {grouped(middle(stage.temperature))}"
+
+
+@event.register(Choice)
+def _(stage: Choice, worst: WorstPair) -> Witness:
+    pair, bound = worst.pair, worst.bound
+    if bound.theorem == Theorem.UNBOUNDED:
+        return worst.without_event
+    if bound.theorem == Theorem.TOP_K:
+        larger = max(bound.losses, key=lambda loss: loss.infinite.a)
+        if larger.infinite.a <= 0:
+            return worst.without_event
+        ordered = pair if larger is bound.losses[0] else swapped(pair)
+        name = "an output is chosen that is not among the second value's top k"
+        return Witness(ordered, name, log(minimum(ONE, larger.infinite)), -INFINITY)
+    component, _ = bound.losses[0].components[0]
+    loss, chance = component.atoms[0]  # type: ignore[attr-defined]
+    count = pair.blocks[0].count
+    one_of = f"one of the {count} outputs with the first one's scores is chosen"
+    return Witness(pair, "the first output is chosen" if count == 1 else one_of, log(chance), log(chance) - loss)
+
+
+@least_loss.register(Choose)
+def _(stage: Choose, pair: Pair) -> Number:
+    return choose_bound(stage, pair).pure

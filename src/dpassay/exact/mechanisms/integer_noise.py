@@ -7,14 +7,18 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-from dpassay.core.numbers import ONE, ZERO, Number, real, up
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exp, log, real, up
 from dpassay.core.theorems import Theorem
+from dpassay.exact.explanation import how_far, who
+from dpassay.exact.mechanisms.questions import Surroundings, event, least_loss, loss_far_out, profile_of, reason
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.exact.pld.noises.integer import surely_broken, whole_number
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.profiles.bounds import PairBound, ProfileBound, PureBound, ZcdpBound
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
+from dpassay.exact.witness import BEYOND_FIRST, IMPOSSIBLE, Witness, WorstPair
 from dpassay.pipeline.discrete_noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
+from dpassay.pipeline.distributions import Noise
 from dpassay.pipeline.regions import (
     Ball,
     Block,
@@ -25,12 +29,10 @@ from dpassay.pipeline.regions import (
     MinMax,
     Pair,
     Region,
-    Repeated,
     Rounded,
     Rows,
     SensitivityBall,
 )
-from dpassay.pipeline.stages.base import OutputRegion
 
 THEOREMS: dict[type[DiscreteNoise], Theorem] = {
     DiscreteLaplace: Theorem.DISCRETE_LAPLACE,
@@ -41,8 +43,8 @@ _FARTHEST = 10**6  # a distance beyond which the exact loss of one coordinate is
 
 def whole_pairs(noise: DiscreteNoise, region: Region) -> tuple[list[Pair], bool]:
     """Pairs of integer vectors to examine, and whether one of them dominates all others at every ε."""
-    if isinstance(region, Repeated):
-        pairs, known = whole_pairs(noise, region.region)
+    if region.one_copy is not region:
+        pairs, known = whole_pairs(noise, region.one_copy)
         return [region.repeat(pair) for pair in pairs], known
     if isinstance(region, Rounded):
         alone = region.p == float("inf") or region.dim == 1
@@ -62,7 +64,7 @@ def whole_pairs(noise: DiscreteNoise, region: Region) -> tuple[list[Pair], bool]
 
 def broken_pair(region: Region) -> Pair | None:
     """Two vectors of a region with some coordinates that do not differ by an integer, if easily found."""
-    inner = region.region if isinstance(region, Repeated) else region
+    inner = region.one_copy
     pairs = [inner.farthest(q) for q in (1.0, 2.0)]
     if isinstance(inner, Ball | Box | Intersection | Rows | SensitivityBall):  # convex
         pairs.append(_half_apart(pairs[0]))
@@ -70,7 +72,7 @@ def broken_pair(region: Region) -> Pair | None:
         ends = Block(ZERO, ZERO, 1), Block(ONE, ONE, 1)
         pairs.append(Pair((*ends, Block(ONE / 2, ZERO, inner.dim - 2))))
     found = next((pair for pair in pairs if any(surely_broken(block.gap) for block in pair.blocks)), None)
-    return region.repeat(found) if isinstance(region, Repeated) and found is not None else found
+    return None if found is None else region.repeat(found)
 
 
 def _half_apart(pair: Pair) -> Pair:
@@ -82,8 +84,10 @@ def _half_apart(pair: Pair) -> Pair:
     return Pair(tuple(replace(b, y=b.x if b.same else b.x + (b.y - b.x) * share) for b in pair.blocks))
 
 
-def whole_profile(noise: DiscreteNoise, outputs: OutputRegion, pushed: list[Pair], shown: bool) -> PrivacyProfile:
-    """Bounds for discrete noise on a bounded region; `shown`: the whole output is visible."""
+@profile_of.register(DiscreteNoise)
+def whole_profile(noise: DiscreteNoise, around: Surroundings) -> PrivacyProfile:
+    """Bounds for discrete noise on a bounded region."""
+    outputs, pushed, shown = around.outputs, around.pushed, around.shown
     region, theorem = outputs.region, THEOREMS[type(noise)]
     profile = PrivacyProfile((), (), theorems=(Theorem.DIAMETERS, theorem), noise=noise, region=region)
     if not outputs.whole:
@@ -136,3 +140,46 @@ def _pair_bound(noise: DiscreteNoise, pair: Pair) -> PairBound:
         return PairBound((PrivacyLoss.of_shifts(noise, [(farthest, 1)]),), Theorem.DISCRETE_GAUSSIAN)
     loss = PrivacyLoss.of_shifts(noise, [(b.gap, b.count) for b in pair.blocks])
     return PairBound((loss,), THEOREMS[type(noise)])
+
+
+@reason.register(DiscreteNoise)
+def _(noise: DiscreteNoise, region: Region, profile: PrivacyProfile) -> str:
+    assert profile.region is not None
+    values = who(region, profile)
+    if profile.least_delta == 1:
+        return (
+            f"The noise of {noise} is a whole number, so {values} that do not differ by whole numbers have no output "
+            "in common (round them first, or state counts)"
+        )
+    q = 1 if noise.norm == 1 else 2
+    return f"The noise of {noise} must hide l{q} distances, and {values} {how_far(profile, q, 'be {} apart')}"
+
+
+@event.register(DiscreteNoise)
+def _(noise: DiscreteNoise, worst: WorstPair) -> Witness:
+    if worst.never_alike and not worst.far:
+        return Witness(worst.pair, IMPOSSIBLE, ZERO, -INFINITY)
+    return event.dispatch(Noise)(noise, worst)
+
+
+@event.register(DiscreteLaplace)
+def _(noise: DiscreteLaplace, worst: WorstPair) -> Witness:
+    """docs/proofs/discrete-laplace.md, points 1 and 2."""
+    if worst.never_alike or worst.far or worst.delta.b > 0:
+        return event.dispatch(DiscreteNoise)(noise, worst)
+    log_p = -_differing(worst.pair) * log(1 + exp(-1 / noise.scale))
+    return Witness(worst.pair, BEYOND_FIRST, log_p, log_p - worst.pair.distance(1) / noise.scale)
+
+
+@least_loss.register(DiscreteNoise)
+def _(noise: DiscreteNoise, pair: Pair) -> Number:
+    if any(surely_broken(block.gap) for block in pair.blocks if not block.same):
+        return INFINITY
+    if not _is_whole(pair):
+        return ZERO
+    return pair.distance(1) / noise.width if noise.norm == 1 else INFINITY
+
+
+@loss_far_out.register(DiscreteLaplace)
+def _(noise: DiscreteLaplace, pair: Pair) -> Number:
+    return pair.distance(1) / noise.scale

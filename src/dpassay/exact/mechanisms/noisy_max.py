@@ -4,23 +4,41 @@ from collections.abc import Iterator
 
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, exp, log, maximum, minimum, real
 from dpassay.core.theorems import Theorem
-from dpassay.exact.mechanisms.exponential_mechanism import cube_of, score_spread, score_width
+from dpassay.exact.mechanisms.exponential_mechanism import score_spread, score_width
+from dpassay.exact.mechanisms.questions import Surroundings, least_loss, profile_of, unbounded_advice
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.profiles.bounds import PairBound, PureBound
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
-from dpassay.pipeline.regions import Block, MonotoneBall, Pair, Region, Repeated, Rows, SensitivityBall
+from dpassay.pipeline.regions import Block, Pair, Region
 from dpassay.pipeline.stages.base import OutputRegion
-from dpassay.pipeline.stages.noisy_max import NoisyMax
+from dpassay.pipeline.stages.noisy_max import GumbelMax, NoisyMax
 
 INF = float("inf")
 _MOST_TERMS = 1000  # of a sum; with more outputs only bounds are stated
 _LEADS = ("1", "0.75", "0.5", "0.25", "0", "-1")  # of the first score before the pair's move, as fractions of that move
 
 
+@profile_of.register(NoisyMax)
+def _(stage: NoisyMax, around: Surroundings) -> PrivacyProfile:
+    return around.of_names(noisy_max_profile(stage, around.outputs, around.anywhere))
+
+
+@unbounded_advice.register(NoisyMax)
+@unbounded_advice.register(GumbelMax)
+def _(stage: NoisyMax | GumbelMax) -> str:
+    return f"Bound the scores first, for example clamp(-C, C) | noisymax({stage.noise}, 4*C/eps)."
+
+
+@least_loss.register(NoisyMax)
+def _(stage: NoisyMax, pair: Pair) -> Number:
+    against_equal = len(pair.blocks) == 2 and pair.blocks[0].count == 1
+    return noisy_max_bound(stage, pair).pure if against_equal else ZERO
+
+
 def noisy_max_profile(stage: NoisyMax, outputs: OutputRegion, anywhere: bool) -> PrivacyProfile:
     """Scores in a region; `anywhere`: the answers to a query can be any vectors, so base points are free."""
-    region = outputs.region.region if isinstance(outputs.region, Repeated) else outputs.region
+    region = outputs.region.one_copy
     if region.dim == 1:  # all scores are equal
         return PrivacyProfile((), (PureBound(ZERO, Theorem.NOISY_MAX),), (Theorem.NOISY_MAX,))
     if region.diameter(INF) == INFINITY:
@@ -33,7 +51,7 @@ def noisy_max_profile(stage: NoisyMax, outputs: OutputRegion, anywhere: bool) ->
         chances = (first_chance(stage.noise, gap, outputs.region.dim) for gap in (width, -width))
         most, least = chances
         pure = minimum(spread, log(most / least))
-    free = outputs.exact and anywhere and isinstance(region, SensitivityBall) and region is outputs.region
+    free = outputs.exact and anywhere and region.by_distance and region is outputs.region
     pairs: list[Pair] = []
     if outputs.exact and region is outputs.region:
         pairs = list(_free_pairs(region, spread / stage.rate) if free else _pairs(region))
@@ -46,14 +64,14 @@ def noisy_max_profile(stage: NoisyMax, outputs: OutputRegion, anywhere: bool) ->
 
 def _pairs(region: Region) -> Iterator[Pair]:
     """The first score against all others, which are equal: from far ahead of them to far behind."""
-    n, cube = region.dim, cube_of(region)
+    n, cube = region.dim, region.cube_ends
     if cube is not None:
         low, high = cube
         yield Pair((Block(high, low, 1), Block(low, high, n - 1)))
-    elif isinstance(region, Rows) and region.limits is not None:
-        low, high = region.limits
+    elif region.row_limits is not None:
+        low, high = region.row_limits
         yield from (Pair((Block(high, low, 1), Block(rest, rest, n - 1))) for rest in (high, low))
-    elif not isinstance(region, SensitivityBall):
+    elif not region.by_distance:
         pair = region.farthest(INF)
         if len(pair.blocks) == 2 and pair.blocks[0].count == 1:
             yield pair
@@ -62,7 +80,7 @@ def _pairs(region: Region) -> Iterator[Pair]:
 def _free_pairs(region: Region, move: Number) -> Iterator[Pair]:
     """The first score moves relative to the others as far as it may, from several positions."""
     n, p = region.dim, getattr(region, "p", INF)
-    one_moves = isinstance(region, MonotoneBall) or p == 1
+    one_moves = region.monotone or p == 1
     if not one_moves and p < INF and n > 2:
         return  # all outputs but two would have to be out of reach
     for lead in _LEADS:

@@ -26,12 +26,11 @@ from dpassay.core.numbers import (
     up,
 )
 from dpassay.core.theorems import Theorem
-from dpassay.exact.dataflow.post_processing import VisibleThresholds
-from dpassay.exact.profiles.bounds import PureBound
+from dpassay.exact.mechanisms.questions import Surroundings, least_loss, metric_reason, profile_of, reason
+from dpassay.exact.profiles.bounds import GeneralBound, PureBound
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
-from dpassay.pipeline.regions import Array, Block, Pair, Sphere
-from dpassay.pipeline.stages.base import OutputRegion
-from dpassay.pipeline.stages.noises.directions import Direction, VonMisesFisher
+from dpassay.pipeline.regions import Array, Block, Pair, Region, Sphere
+from dpassay.pipeline.stages.noises.directions import Direction
 from dpassay.values import dataclass
 
 _LARGEST_ERROR = 1e-4  # of a logarithm in doubles; if it may be larger, only what ε-DP implies is stated
@@ -40,7 +39,7 @@ _NOTHING = real("1e-3000")
 
 
 @dataclass(frozen=True)
-class OppositeBound:
+class OppositeBound(GeneralBound):
     """The profile of two opposite unit vectors, which dominate all pairs; both directions are equal.
 
     >>> from dpassay.pipeline.stages.noises.directions import VonMisesFisher
@@ -102,18 +101,35 @@ class OppositeBound:
     epsilon_above = epsilon
 
 
-def direction_profile(stage: Direction, outputs: OutputRegion, kept: VisibleThresholds, after: bool) -> PrivacyProfile:
-    """Random directions around unit vectors; `kept` is what the later stages leave of the output, if there are any."""
+@profile_of.register(Direction)
+def direction_profile(stage: Direction, around: Surroundings) -> PrivacyProfile:
+    """Random directions around unit vectors."""
+    outputs = around.outputs
     bound = OppositeBound(stage, outputs.region.dim)
-    theorems = (Theorem.SPHERE, Theorem.POST_PROCESSING) if after else (Theorem.SPHERE,)
-    shown = outputs.exact and kept.thresholds is not None and kept.thresholds.everything
-    candidates = (Candidate(outputs.region.farthest(2), bound),) if shown else ()
+    theorems = (Theorem.SPHERE, Theorem.POST_PROCESSING) if around.after else (Theorem.SPHERE,)
+    candidates = (Candidate(outputs.region.farthest(2), bound),) if outputs.exact and around.shown else ()
     return PrivacyProfile(candidates, (PureBound(bound.pure, Theorem.SPHERE), bound), theorems, region=outputs.region)
 
 
+@reason.register(Direction)
+def _(stage: Direction, region: Region, profile: PrivacyProfile) -> str:
+    return "Two inputs can have opposite directions"
+
+
+@metric_reason.register(Direction)
+def _(stage: Direction, metric: str) -> str:
+    if metric == "angle":
+        return ""
+    return (
+        "Two vectors near 0 are close to each other, but normalise can map them to opposite unit vectors (if "
+        "inputs are unit vectors already, leave normalise out)"
+    )
+
+
+@least_loss.register(Direction)
 def pair_loss(stage: Direction, pair: Pair) -> Number:
     """The largest loss between two unit vectors."""
-    return stage.kappa * (pair.distance(2) if isinstance(stage, VonMisesFisher) else pair_angle(pair))
+    return stage.kappa * (pair.distance(2) if stage.by_distance else pair_angle(pair))
 
 
 def pair_angle(pair: Pair) -> Number:
@@ -136,7 +152,7 @@ def loss_per_distance(stage: Direction, metric: str, dim: int) -> Number:
     """The supremum of the loss of two unit vectors over their distance: docs/proofs/sphere.md, point 4."""
     if metric == "angle":
         return stage.kappa
-    chord = stage.kappa if isinstance(stage, VonMisesFisher) else stage.largest_loss / 2
+    chord = stage.kappa if stage.by_distance else stage.largest_loss / 2
     return chord * (sqrt(real(dim)) if metric == "linf" else ONE)
 
 
@@ -144,7 +160,7 @@ def steepest_pair(stage: Direction, metric: str, dim: int) -> Pair:
     """Two unit vectors with the largest loss per unit of distance, or nearly so; opposite ones if they have it."""
     if metric == "linf":
         return Sphere(ONE, dim).farthest(1)
-    if metric == "l2" or not isinstance(stage, VonMisesFisher):
+    if metric == "l2" or not stage.by_distance:
         return Sphere(ONE, dim).farthest(2)
     rest = (Block(ZERO, ZERO, dim - 2),) if dim > 2 else ()
     return Pair((Block(ZERO, sin(SMALL_ANGLE), 1), Block(ONE, cos(SMALL_ANGLE), 1), *rest))

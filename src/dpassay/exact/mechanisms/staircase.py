@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable
 
-from dpassay.core.numbers import ONE, ZERO, Number, number, real
+from dpassay.core.numbers import ONE, ZERO, Number, as_written, number, real
 from dpassay.core.theorems import Theorem
+from dpassay.exact.explanation import how_far, who
+from dpassay.exact.mechanisms.questions import Surroundings, least_loss, loss_far_out, profile_of, reason
 from dpassay.exact.pld.noises.staircase import MOST_STEPS, staircase_loss, steps_apart
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.profiles.bounds import PairBound, ProfileBound, PureBound
@@ -11,20 +13,20 @@ from dpassay.exact.profiles.dominating_pairs import MOST_COORDINATES, dominating
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.pipeline.distributions import Laplace
 from dpassay.pipeline.pair import Block, Pair
-from dpassay.pipeline.regions import Ball, Region, Repeated, SensitivityBall
-from dpassay.pipeline.stages.base import OutputRegion
+from dpassay.pipeline.regions import Ball, Region, SensitivityBall
 from dpassay.pipeline.staircase import Staircase
 
 INF = float("inf")
 _THEOREM = Theorem.STAIRCASE
 
 
-def staircase_profile(noise: Staircase, outputs: OutputRegion, pushed: list[Pair], shown: bool) -> PrivacyProfile:
-    """Bounds for staircase noise on a bounded region; `shown`: the whole output is visible."""
-    region = outputs.region
-    occurring: list[Pair] = []
-    if shown:
-        occurring = [*dominating_pairs(Laplace(ONE), region)[0], *_slivers(noise, region)] if outputs.exact else pushed
+@profile_of.register(Staircase)
+def staircase_profile(noise: Staircase, around: Surroundings) -> PrivacyProfile:
+    """Bounds for staircase noise on a bounded region."""
+    region = around.outputs.region
+    occurring: list[Pair] = around.pushed if around.shown else []
+    if around.shown and around.outputs.exact:
+        occurring = [*dominating_pairs(Laplace(ONE), region)[0], *_slivers(noise, region)]
     occurring = [pair for pair in occurring if pair.distance(1).a > 0]
     candidates = tuple(Candidate(pair, _pair_bound(noise, pair)) for pair in occurring)
     sums = [sum((steps_apart(real(size.a)) * count for size, count in _sizes(noise, pair)), 0) for pair in occurring]
@@ -67,14 +69,33 @@ def _sizes(noise: Staircase, pair: Pair) -> list[tuple[Number, int]]:
 
 def _slivers(noise: Staircase, region: Region) -> list[Pair]:
     """A pair of a ball that differs in all coordinates, in all but one only slightly: each of these adds a step."""
-    if isinstance(region, Repeated):
-        return [region.repeat(pair) for pair in _slivers(noise, region.region)]
-    ball = region.ball if isinstance(region, SensitivityBall) else region
-    if not isinstance(ball, Ball) or ball.p == INF or not 1 < ball.dim <= MOST_COORDINATES:
+    inner = region.one_copy
+    if not isinstance(inner, Ball | SensitivityBall) or inner.p == INF or not 1 < inner.dim <= MOST_COORDINATES:
         return []
+    ball = inner.ball
     p, width = number(ball.p), real((2 * ball.radius / noise.sensitivity).a)
     least = steps_apart(width) - 1
     large = real(((width + least) / 2).mid)
     small = ((width**p - large**p) / (ball.dim - 1)) ** (1 / p) / 2
     halves = [real((size * noise.sensitivity / 2).mid) for size in (large, small)]
-    return [Pair((Block(halves[0], -halves[0], 1), Block(halves[1], -halves[1], ball.dim - 1)))]
+    return [region.repeat(Pair((Block(halves[0], -halves[0], 1), Block(halves[1], -halves[1], ball.dim - 1))))]
+
+
+@reason.register(Staircase)
+def _(noise: Staircase, region: Region, profile: PrivacyProfile) -> str:
+    assert profile.region is not None
+    most, far = profile.region.diameter(1), how_far(profile, 1, "be {} apart in l1")
+    if profile.shown_distance(1).a >= most.b * (1 - real("1e-40")):
+        far = f"can be {as_written(most)} apart in l1"
+    step = f"every {as_written(noise.sensitivity)}, or part of it, by which a coordinate moves"
+    return f"The loss of staircase noise is {as_written(noise.epsilon)} for {step}, and {who(region, profile)} {far}"
+
+
+@least_loss.register(Staircase)
+def _(noise: Staircase, pair: Pair) -> Number:
+    return noise.epsilon
+
+
+@loss_far_out.register(Staircase)
+def _(noise: Staircase, pair: Pair) -> Number:
+    return noise.epsilon * sum(steps_apart(real(size.a)) * count for size, count in _sizes(noise, pair))

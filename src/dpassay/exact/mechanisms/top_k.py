@@ -11,7 +11,7 @@ from dpassay.exact.profiles.bounded_range import largest_choice
 from dpassay.exact.profiles.bounds import PairBound, PureBound
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.pipeline.pipeline import Pipeline
-from dpassay.pipeline.regions import Ball, Block, MonotoneBall, OneHot, Pair, Region, Rows, SensitivityBall, Sphere
+from dpassay.pipeline.regions import Ball, Block, OneHot, Pair, Region, SensitivityBall, Sphere
 from dpassay.pipeline.stages.exponential import Choose, TopK
 
 INF = float("inf")
@@ -61,7 +61,7 @@ def _pairs(region: Region, k: int, cube: tuple[Number, Number] | None) -> list[P
         low, high = cube
         return [Pair((Block(low, high, k), Block(high, low, others)))]
     if isinstance(region, SensitivityBall):
-        down = -region.distance if region.p == INF and not isinstance(region, MonotoneBall) else ZERO
+        down = -region.distance if region.p == INF and not region.monotone else ZERO
         return [Pair((Block(down, ZERO, k), Block(region.distance / root, ZERO, others)))]
     if isinstance(region, Ball | Sphere):
         size = region.radius / root
@@ -69,8 +69,8 @@ def _pairs(region: Region, k: int, cube: tuple[Number, Number] | None) -> list[P
     if isinstance(region, OneHot):
         rest = (Block(ZERO, ZERO, dim - 2),) if dim > 2 else ()
         return [Pair((*rest, Block(ONE, ZERO, 1), Block(ZERO, ONE, 1)))]
-    if isinstance(region, Rows) and region.limits is not None:
-        low, high = region.limits
+    if region.row_limits is not None:
+        low, high = region.row_limits
         return [Pair((Block(low, low, dim - 1), Block(high, low, 1)))]
     return []
 

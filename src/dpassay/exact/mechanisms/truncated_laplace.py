@@ -1,7 +1,8 @@
 """Bounds for truncated Laplace noise: docs/proofs/truncated-laplace.md."""
 
-from dpassay.core.numbers import ZERO, maximum, real
+from dpassay.core.numbers import INFINITY, ZERO, Number, maximum, real
 from dpassay.core.theorems import Theorem
+from dpassay.exact.mechanisms.questions import Surroundings, least_loss, loss_far_out, profile_of, reason
 from dpassay.exact.pld.loss_components import AtomLoss
 from dpassay.exact.pld.noises.truncated_laplace import TruncatedLaplaceLoss, truncated_loss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
@@ -10,24 +11,24 @@ from dpassay.exact.profiles.dominating_pairs import dominating_pairs, most_diffe
 from dpassay.exact.profiles.profile import Candidate, PrivacyProfile
 from dpassay.pipeline.distributions import Laplace
 from dpassay.pipeline.pair import Block, Pair
-from dpassay.pipeline.stages.base import OutputRegion
+from dpassay.pipeline.regions import Region
 from dpassay.pipeline.truncated_laplace import TruncatedLaplace
 
 _THEOREM = Theorem.TRUNCATED_LAPLACE
 
 
-def truncated_profile(
-    noise: TruncatedLaplace, outputs: OutputRegion, pushed: list[Pair], shown: bool
-) -> PrivacyProfile:
+@profile_of.register(TruncatedLaplace)
+def truncated_profile(noise: TruncatedLaplace, around: Surroundings) -> PrivacyProfile:
     """The noise is log-concave and even, so the worst shifts of Laplace noise are also the worst here."""
-    region = outputs.region
+    outputs, region = around.outputs, around.outputs.region
     pairs, known = dominating_pairs(Laplace(noise.scale), region)
     farthest = Pair((Block(real(region.diameter(float("inf")).b), ZERO, most_differing(region)),))
     above = tuple(_loss(noise, pair) for pair in (pairs if known else [farthest]))
     uppers = [PairBound(above, _THEOREM)]
     if len(above) > 1:  # one loss that dominates all, so that steps can be repeated
         uppers.append(PairBound((_coarsest(above),), _THEOREM))
-    occurring = [pair for pair in (pairs if outputs.exact else pushed) if pair.distance(1).a > 0] if shown else []
+    shown = (pairs if outputs.exact else around.pushed) if around.shown else []
+    occurring = [pair for pair in shown if pair.distance(1).a > 0]
     candidates = [Candidate(pair, PairBound((_loss(noise, pair),), _THEOREM)) for pair in occurring]
     theorems = (Theorem.DIAMETERS, Theorem.WORST_SHIFT, _THEOREM)
     return PrivacyProfile(tuple(candidates), tuple(uppers), theorems, noise=noise, region=region)
@@ -48,3 +49,14 @@ def _loss(noise: TruncatedLaplace, pair: Pair) -> PrivacyLoss:
     bound = noise.bound / noise.scale
     shifts = ((abs(block.gap) / noise.scale, block.count) for block in pair.blocks if not block.same)
     return PrivacyLoss(tuple((truncated_loss(bound, s), count) for s, count in shifts if count and s.b > 0))
+
+
+@reason.register(TruncatedLaplace)
+def _(noise: TruncatedLaplace, region: Region, profile: PrivacyProfile) -> str:
+    return "Some outputs are possible for one input and impossible for another"
+
+
+@loss_far_out.register(TruncatedLaplace)
+@least_loss.register(TruncatedLaplace)
+def _(noise: TruncatedLaplace, pair: Pair) -> Number:
+    return INFINITY

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import singledispatch
 
 import numpy as np
 
@@ -166,28 +167,42 @@ def step_densities(component: SampledLoss, t: Array) -> tuple[Array, Array]:
     return taking_part, (1 - rate) * bell(0) + rate * bell(-mu) if component.way == "replace" else bell(0)
 
 
+@singledispatch
 def _one(component: LossComponent) -> tuple[Array, Array]:
     """One loss as points with weights, which sum to the probability that it is finite."""
-    if isinstance(component, AtomLoss):
-        each = [(middle(loss), middle(chance)) for loss, chance in component.atoms]
-        return np.array([loss for loss, _ in each]), np.array([chance for _, chance in each])
-    if isinstance(component, GaussianLoss):
-        mu, z = middle(component.mu), np.linspace(-WIDE, WIDE, OUTPUTS)
-        weights = np.exp(-(z**2) / 2)
-        return mu * z + mu**2 / 2, weights / weights.sum()
-    if isinstance(component, LaplaceLoss):  # a − 2t where the noise t lies between the inputs, else ±a
-        a = middle(component.shift)
-        t = (np.arange(OUTPUTS) + 0.5) * min(a, FAR) / OUTPUTS
-        between = np.exp(-t) / np.exp(-t).sum() * -math.expm1(-a) / 2
-        return np.concatenate([[a, -a], a - 2 * t]), np.concatenate([[0.5, math.exp(-a) / 2], between])
-    if isinstance(component, SampledLoss):
-        t = np.linspace(-WIDE, middle(component.mu) + WIDE, OUTPUTS)
-        first, second = step_densities(component, t)
-        weights = first / first.sum()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(weights > 1e-30, np.log(first) - np.log(second), 0.0), weights
     cells = component.cells(component.span / OUTPUTS, 1, upper=False)
     return cells.centre, cells.mass / cells.mass.sum() * (1 - middle(component.infinite))
+
+
+@_one.register(AtomLoss)
+def _(component: AtomLoss) -> tuple[Array, Array]:
+    each = [(middle(loss), middle(chance)) for loss, chance in component.atoms]
+    return np.array([loss for loss, _ in each]), np.array([chance for _, chance in each])
+
+
+@_one.register(GaussianLoss)
+def _(component: GaussianLoss) -> tuple[Array, Array]:
+    mu, z = middle(component.mu), np.linspace(-WIDE, WIDE, OUTPUTS)
+    weights = np.exp(-(z**2) / 2)
+    return mu * z + mu**2 / 2, weights / weights.sum()
+
+
+@_one.register(LaplaceLoss)
+def _(component: LaplaceLoss) -> tuple[Array, Array]:
+    """It is a − 2t where the noise t lies between the inputs, else ±a."""
+    a = middle(component.shift)
+    t = (np.arange(OUTPUTS) + 0.5) * min(a, FAR) / OUTPUTS
+    between = np.exp(-t) / np.exp(-t).sum() * -math.expm1(-a) / 2
+    return np.concatenate([[a, -a], a - 2 * t]), np.concatenate([[0.5, math.exp(-a) / 2], between])
+
+
+@_one.register(SampledLoss)
+def _(component: SampledLoss) -> tuple[Array, Array]:
+    t = np.linspace(-WIDE, middle(component.mu) + WIDE, OUTPUTS)
+    first, second = step_densities(component, t)
+    weights = first / first.sum()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(weights > 1e-30, np.log(first) - np.log(second), 0.0), weights
 
 
 def _binomial(losses: Array, weights: Array, count: int, infinite: float) -> LossMasses:

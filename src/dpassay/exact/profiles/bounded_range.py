@@ -6,21 +6,21 @@ minus the smallest difference of scores).
 
 import math
 from dataclasses import replace
-from functools import reduce
+from functools import reduce, singledispatch
 
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exp, log, log_add, maximum, middle, minimum, real, sqrt
 from dpassay.core.theorems import Theorem
 from dpassay.exact.pld.loss_components import AtomLoss, GaussianLoss, LaplaceLoss
 from dpassay.exact.pld.noises.integer import DiscreteGaussianLoss, DiscreteLaplaceLoss
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
-from dpassay.exact.profiles.bounds import PureBound, RenyiBound, renyi_delta, renyi_epsilon, renyi_order
+from dpassay.exact.profiles.bounds import GeneralBound, PureBound, RenyiBound, renyi_delta, renyi_epsilon, renyi_order
 from dpassay.values import dataclass
 
 _TINY = real("1e-20")  # below this range, 1 − e^−range loses too many of its 50 digits
 
 
 @dataclass(frozen=True)
-class RangeBound:
+class RangeBound(GeneralBound):
     """Losses between t − range and t, where t is any number up to `pure`; `pure` bounds the losses in both directions.
 
     >>> bound = RangeBound(real(2), real(2))
@@ -96,7 +96,7 @@ class RangeBound:
 
 
 @dataclass(frozen=True)
-class RangeSteps:
+class RangeSteps(GeneralBound):
     """`count` uses in sequence, each with such losses whatever the earlier outputs: their divergences add up.
 
     >>> steps = RangeSteps(RangeBound(real(2), real(2)), 100)
@@ -166,21 +166,35 @@ def loss_divergence(loss: PrivacyLoss, order: Number) -> Number:
     """
     total = ZERO
     for component, count in loss.components:
-        if isinstance(component, GaussianLoss):
-            each = order * component.mu**2 / 2
-        elif isinstance(component, LaplaceLoss):
-            each = RenyiBound(component.shift, 2.0, 1).divergence(order)
-        elif isinstance(component, AtomLoss):
-            each = _atom_divergence(component, order)
-        elif isinstance(component, DiscreteGaussianLoss | DiscreteLaplaceLoss):
-            each = component.divergence(order)
-        else:
+        each = _divergence(component, order)
+        if each is None:
             return INFINITY
         total += each * count
     return total
 
 
-def _atom_divergence(component: AtomLoss, order: Number) -> Number:
+@singledispatch
+def _divergence(component: object, order: Number) -> Number | None:
+    """The Rényi divergence of one loss, None if there is no closed form."""
+    return None
+
+
+@_divergence.register(GaussianLoss)
+def _(component: GaussianLoss, order: Number) -> Number:
+    return order * component.mu**2 / 2
+
+
+@_divergence.register(LaplaceLoss)
+def _(component: LaplaceLoss, order: Number) -> Number:
+    return RenyiBound(component.shift, 2.0, 1).divergence(order)
+
+
+_divergence.register(DiscreteGaussianLoss, DiscreteGaussianLoss.divergence)
+_divergence.register(DiscreteLaplaceLoss, DiscreteLaplaceLoss.divergence)
+
+
+@_divergence.register(AtomLoss)
+def _(component: AtomLoss, order: Number) -> Number:
     finite = 1 - component.infinite
     if not component.atoms or finite.a <= 0 or any(p.a <= 0 for _, p in component.atoms):
         return INFINITY

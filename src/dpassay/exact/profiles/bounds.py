@@ -6,7 +6,7 @@ A `PairBound` is the exact profile of one pair of neighbors. The others bound al
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, between, exp, log, maximum, middle, minimum, number, real
 from dpassay.core.theorems import Theorem
@@ -16,6 +16,10 @@ from dpassay.values import dataclass
 
 class ProfileBound(Protocol):
     """A bound on the privacy loss, as a certified function."""
+
+    @property
+    def losses(self) -> tuple[PrivacyLoss, ...]:
+        """The losses of pairs that it states exactly; none if it holds by a theorem for all pairs."""
 
     @property
     def theorem(self) -> Theorem:
@@ -33,6 +37,12 @@ class ProfileBound(Protocol):
 
     def epsilon_above(self, delta: Number) -> Number:
         """An upper bound on ε(δ), quickly."""
+
+
+class GeneralBound:
+    """A bound that is not the loss of certain pairs."""
+
+    losses: ClassVar[tuple[PrivacyLoss, ...]] = ()
 
 
 @dataclass(frozen=True)
@@ -60,7 +70,7 @@ class PairBound:
 
 
 @dataclass(frozen=True)
-class CurveBound:
+class CurveBound(GeneralBound):
     """The profile at every ε ≥ 0 of a pair whose loss is only partly visible: each ε has its own event.
 
     So this is not a loss that can be composed. docs/proofs/post-processing.md, points 7 and 8.
@@ -84,7 +94,7 @@ class CurveBound:
 
 
 @dataclass(frozen=True)
-class PureBound:
+class PureBound(GeneralBound):
     """What ε₀-DP implies at δ > 0; randomized response attains it. docs/proofs/pure-to-approximate.md.
 
     >>> float(PureBound(number(1), Theorem.LAPLACE).delta(ZERO).mid)  # (e − 1)/(e + 1)
@@ -112,7 +122,7 @@ class PureBound:
 
 
 @dataclass(frozen=True)
-class RenyiBound:
+class RenyiBound(GeneralBound):
     """Laplace noise, every shift vector whose lp norm is at most `norm` scales, p ≥ 2. docs/proofs/renyi.md.
 
     >>> bound = RenyiBound(number(1), 2.0, 32)
@@ -174,7 +184,7 @@ class RenyiBound:
 
 
 @dataclass(frozen=True)
-class ZcdpBound:
+class ZcdpBound(GeneralBound):
     """Rényi divergences of at most ρ times the order, for every pair. docs/proofs/discrete-gaussian.md.
 
     >>> middle(ZcdpBound(number("0.5"), Theorem.DISCRETE_GAUSSIAN).divergence(number(3)))
@@ -262,7 +272,7 @@ def renyi_delta(divergence: Callable[[Number], Number], epsilon: Number, order: 
 
 
 @dataclass(frozen=True)
-class DropoutBound:
+class DropoutBound(GeneralBound):
     """A bound after word dropout with probability mu, one word apart. docs/proofs/dropout.md.
 
     >>> amplified = DropoutBound(PureBound(number("38.4"), Theorem.LAPLACE), number("0.5"))
@@ -300,6 +310,11 @@ class DropoutBound:
         if epsilon == INFINITY:
             return INFINITY
         return between_ends(epsilon, lambda e: e + log((1 - self.mu) + self.mu * exp(-e)))
+
+
+def without_dropout(bound: ProfileBound) -> ProfileBound:
+    """The bound without word dropout, if there is any."""
+    return bound.bound if isinstance(bound, DropoutBound) else bound
 
 
 def before_dropout(epsilon: Number, mu: Number) -> Number:

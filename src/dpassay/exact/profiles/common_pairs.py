@@ -10,11 +10,10 @@ from dataclasses import replace
 import numpy as np
 
 from dpassay.core.numbers import ZERO, Number, maximum, number, real
-from dpassay.exact.dataflow.carried import JUMPS, carried
+from dpassay.exact.dataflow.carried import carried
 from dpassay.exact.mechanisms.discrete_mechanisms import bit_bound, category_bound
 from dpassay.exact.mechanisms.exponential_mechanism import choose_bound
 from dpassay.exact.pld.privacy_loss import RESOLUTIONS, PrivacyLoss
-from dpassay.exact.profiles.bounds import PairBound
 from dpassay.exact.profiles.common_records import ADDED, common_losses
 from dpassay.exact.profiles.profile import PrivacyProfile
 from dpassay.pipeline.distributions import Gaussian, Laplace, OneSided
@@ -25,7 +24,7 @@ from dpassay.pipeline.stages.bits import BitNoise, Flip
 from dpassay.pipeline.stages.categories import Category, OneHotEncode
 from dpassay.pipeline.stages.exponential import Choose
 from dpassay.pipeline.stages.noises.additive import Additive
-from dpassay.pipeline.stages.query import PersonRows, Query
+from dpassay.pipeline.stages.query import Query
 from dpassay.pipeline.stages.sampling import Sampling
 from dpassay.values import dataclass
 
@@ -58,7 +57,7 @@ class Part:
 
     def choices(self) -> Choices:
         """The losses of its own pairs, in both directions."""
-        own = [c.bound.losses for c in self.profile.candidates if isinstance(c.bound, PairBound)]
+        own = [c.bound.losses for c in self.profile.candidates if c.bound.losses]
         return [(loss.times(self.count),) for losses in own for loss in losses]
 
 
@@ -135,8 +134,8 @@ def _inputs(parts: Sequence[Part]) -> Iterator[tuple[Array, Array]]:
         stage.on_words or stage.takes_one_value for part in parts for stage in part.pipeline.stages
     ):
         return  # it is unclear which input of one corresponds to which of the other
-    dim, rows = dims.pop(), any(isinstance(first, PersonRows) for first in firsts)
-    if rows and any(p.kind != "any" and not isinstance(p.pipeline.stages[0], PersonRows) for p in parts):
+    dim, rows = dims.pop(), any(first.one_per_person for first in firsts)
+    if rows and any(p.kind != "any" and not p.pipeline.stages[0].one_per_person for p in parts):
         return  # one person's coordinate is not a record whose vector is summed
     few = dim > _MANY_COORDINATES
     pairs = [c.pair for part in parts for c in part.profile.candidates[: 1 if few else 4]]
@@ -169,7 +168,7 @@ def pair_losses(pipeline: Pipeline, x: Array, y: Array) -> tuple[PrivacyLoss, ..
     before, stage = pipeline.stages[: positions[0]], pipeline.stages[positions[0]]
     if any(getattr(each, "function", None) for each in before):
         return ()
-    if any(isinstance(each, JUMPS) for each in before):
+    if any(each.jumps for each in before):
         pair = carried(before, Pair.of(x, y))
         if pair is None:
             return ()

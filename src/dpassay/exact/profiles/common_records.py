@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from dpassay.core.numbers import ZERO, Number, maximum, middle, number
-from dpassay.exact.dataflow.carried import JUMPS, carried
+from dpassay.exact.dataflow.carried import carried
 from dpassay.exact.dataflow.sampling import Steps
 from dpassay.exact.pld.loss_components import GaussianLoss, LaplaceLoss, LossComponent
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
@@ -62,7 +62,7 @@ def record_losses(pipeline: Pipeline, record: Array) -> tuple[PrivacyLoss, ...]:
         return ()  # these state what a record can be, and do not make it so
     if any(getattr(each, "function", None) for each in before):
         return ()
-    if any(isinstance(each, JUMPS) for each in before):  # doubles may lie on the other side of a jump
+    if any(each.jumps for each in before):  # doubles may lie on the other side of a jump
         pair = carried(before, Pair.of(record, record))
         moved = record * 0 if pair is None else pair.first
     else:

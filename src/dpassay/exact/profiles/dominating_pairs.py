@@ -6,8 +6,6 @@ from dpassay.exact.pld.privacy_loss import PrivacyLoss
 from dpassay.exact.profiles.bounds import PairBound
 from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, OneSided
 from dpassay.pipeline.regions import (
-    Ball,
-    Bits,
     Block,
     Box,
     Finite,
@@ -16,13 +14,10 @@ from dpassay.pipeline.regions import (
     OneHot,
     Pair,
     Region,
-    Repeated,
     Rounded,
     RowBits,
     Rows,
-    SensitivityBall,
     Sparse,
-    Sphere,
     Squashed,
 )
 
@@ -35,40 +30,39 @@ COUNTED_DIMENSIONS = 32  # up to this many, one coordinate more or less can matt
 
 def dominating_pairs(noise: Noise, region: Region) -> tuple[list[Pair], bool]:
     """Pairs to examine, and whether one of them dominates all others at every ε."""
-    if isinstance(region, Repeated):
+    if region.one_copy is not region:
         # The shift of a repeated pair is linear in the pair's, so what dominates still does: composition.md, point 6.
-        inner, known = dominating_pairs(noise, region.region)
+        inner, known = dominating_pairs(noise, region.one_copy)
         pairs = [region.repeat(pair) for pair in inner]
         if isinstance(noise, Laplace) and any(_differing(pair) > MOST_COORDINATES for pair in pairs):
             return [pairs[0], *(_shortened(pair) for pair in pairs)], False
-        return pairs, known and isinstance(noise, Gaussian | Laplace)
+        return pairs, known and noise.known_tails
     if isinstance(noise, Gaussian):
-        return [region.farthest(2)], _knows_farthest(region, 2)
+        return [region.farthest(2)], region.knows_farthest(2)
     if isinstance(noise, Mixture) and noise.one_sided:
         return [most_spread(region)], False
     if not isinstance(noise, Laplace):
         upwards = isinstance(noise, OneSided) and not isinstance(region, MinMax | OneHot | Finite | RowBits)
-        return [region.farthest(1)], upwards and _knows_farthest(region, 1)
+        return [region.farthest(1)], upwards and region.knows_farthest(1)
     if isinstance(region, Rounded) and all(_differing(pair) <= MOST_COORDINATES for pair in region.pairs()):
         return region.pairs(), region.complete
     if isinstance(region, Finite):
         return _finite_pairs(region)
-    ball = region.ball if isinstance(region, SensitivityBall) else region
-    if isinstance(ball, Ball | Sphere) and ball.dim > 1 and getattr(ball, "p", 2) not in (1, INF):
-        spread = Ball(getattr(ball, "p", 2), ball.radius, ball.dim)
+    ball = region.ball
+    if ball is not None and ball.dim > 1 and ball.p not in (1, INF):
         counts = {ball.dim, 2, 3} | {4**k for k in range(ball.dim.bit_length() // 2 + 1)}
         counts = {min(count, ball.dim, MOST_COORDINATES) for count in counts}
         # The most spread pair has the largest pure loss, the least spread ones may have a larger δ. So may one or two
         # coordinates less, where few small shifts have losses close to a lattice.
         counts |= {ball.dim - 1, ball.dim - 2} if 2 < ball.dim <= COUNTED_DIMENSIONS else set()
         first = [ball.farthest(1)] if ball.dim > MOST_COORDINATES else []
-        return [*first, *(spread.diagonal(count) for count in sorted(counts, reverse=True))], False
+        return [*first, *(ball.diagonal(count) for count in sorted(counts, reverse=True))], False
     if isinstance(region, Squashed) and region.dim > 1 and region.p != INF:
         counts = {min(count, region.dim, MOST_COORDINATES) for count in (1, 4, 16, 64, region.dim)}
         first = [region.farthest(1)] if region.dim > MOST_COORDINATES else []
         return [*first, *(region.spread(count) for count in sorted(counts, reverse=True))], False
     pair = region.farthest(1)
-    known = isinstance(ball, Ball | Box | MinMax | Bits | OneHot | Sphere | Sparse | Rows | Squashed)
+    known = ball is not None or region.unit or isinstance(region, Box | Rows | Squashed)
     if _differing(pair) > MOST_COORDINATES:
         return [pair, _shortened(pair)], False
     return [pair], known
@@ -80,26 +74,17 @@ def additive_bound(noise: Noise, pair: Pair) -> PairBound:
     theorem = {Laplace: Theorem.LAPLACE, Gaussian: Theorem.GAUSSIAN, OneSided: Theorem.ONE_SIDED}
     there = PrivacyLoss.of_shifts(noise, shifts)
     source = theorem.get(type(noise), Theorem.MIXTURE)
-    if isinstance(noise, Laplace | Gaussian):
+    if noise.even:
         return PairBound((there,), source)
     return PairBound((there, PrivacyLoss.of_shifts(noise, [(-gap, n) for gap, n in shifts])), source)
 
 
-def _knows_farthest(region: Region, q: float) -> bool:
-    """Whether the region's farthest pair in lq is certainly the farthest."""
-    if isinstance(region, Squashed | Rounded):
-        return region.knows_farthest(q)
-    return not isinstance(region, Intersection)
-
-
 def most_spread(region: Region) -> Pair:
     """A pair whose coordinates all differ by as much as they can at once, if the region treats them equally."""
-    if isinstance(region, Repeated):
-        return region.repeat(most_spread(region.region))
-    if isinstance(region, Intersection):
-        return region.spread(region.dim)
-    ball = region.ball if isinstance(region, SensitivityBall) else region
-    return ball.diagonal(ball.dim) if isinstance(ball, Ball) else region.farthest(1)
+    inner = region.one_copy
+    if isinstance(inner, Intersection):
+        return region.repeat(inner.spread(inner.dim))
+    return region.repeat(inner.farthest(1) if inner.ball is None else inner.ball.diagonal(inner.dim))
 
 
 def _differing(pair: Pair) -> int:
@@ -131,8 +116,7 @@ def _finite_pairs(region: Finite) -> tuple[list[Pair], bool]:
 
 def most_differing(region: Region) -> int:
     """The largest number of coordinates in which two neighbors can differ."""
-    if isinstance(region, Repeated):
-        return region.times * most_differing(region.region)
-    if isinstance(region, OneHot | Sparse | RowBits):
-        return round(middle(region.diameter(1)))
-    return 1 if isinstance(region, Rows) else region.dim
+    inner = region.one_copy
+    if isinstance(inner, OneHot | Sparse | RowBits):
+        return region.copies * round(middle(inner.diameter(1)))
+    return region.copies * (1 if isinstance(inner, Rows) else inner.dim)

@@ -9,6 +9,7 @@ from functools import cached_property
 from dpassay.core.numbers import ONE, ZERO, Number, exactly, exp, log, maximum, middle, minimum, real, sqrt, up
 from dpassay.core.theorems import Theorem
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
+from dpassay.exact.profiles.bounds import GeneralBound
 from dpassay.exact.profiles.level_branches import log_delta
 from dpassay.exact.profiles.level_tables import COUNTED, Levels
 from dpassay.exact.profiles.saddlepoint import SaddlepointBound
@@ -20,7 +21,7 @@ SHORT, MEDIUM, LONG = 1e-11, 1e-4, 0.02  # δ below which the integral of saddle
 
 
 @dataclass(frozen=True)
-class LevelBound:
+class LevelBound(GeneralBound):
     """Laplace noise, every shift vector whose lp norm is at most `norm` scales, p ≥ 2. docs/proofs/levels.md.
 
     >>> bound = LevelBound(exactly(0.5), 2.0, 8)

@@ -9,7 +9,7 @@ from dpassay.core.theorems import Theorem
 from dpassay.errors import DpassayError
 from dpassay.exact.dataflow.data_sets import DataSets
 from dpassay.exact.pld.privacy_loss import PrivacyLoss
-from dpassay.exact.profiles.bounds import DropoutBound, PairBound, ProfileBound, before_dropout
+from dpassay.exact.profiles.bounds import DropoutBound, ProfileBound, before_dropout, without_dropout
 from dpassay.exact.profiles.saddlepoint import SaddlepointBound
 from dpassay.pipeline.distributions import Noise
 from dpassay.pipeline.regions import Pair, Region
@@ -64,6 +64,11 @@ class PrivacyProfile:
             return self.candidates
         return (*self.candidates, *self.family.worst(order))
 
+    def shown_distance(self, q: float) -> Number:
+        """How far apart in lq known pairs of neighbors are."""
+        pairs = [candidate.pair for candidate in self.candidates] + ([self.pair] if self.pair else [])
+        return maximum(ZERO, *(pair.distance(q) for pair in pairs))
+
     @property
     def lower_pure(self) -> Number:
         """The best lower bound on ε at δ = 0."""
@@ -115,7 +120,7 @@ class PrivacyProfile:
 
     def _promising(self, guarantee: EpsilonDelta) -> tuple[Candidate, ...]:
         """If there are many pairs, the ones with the largest ε and the largest δ by a coarse grid, and at δ = 0."""
-        pairs = [(one, one.bound.losses) for one in self.candidates if isinstance(one.bound, PairBound)]
+        pairs = [(one, one.bound.losses) for one in self.candidates if one.bound.losses]
         if len(self.candidates) <= FEW or len(pairs) < len(self.candidates) or self.least_delta > 0:
             return self.candidates
         epsilon, delta = guarantee.exact_epsilon, guarantee.exact_delta
@@ -127,7 +132,7 @@ class PrivacyProfile:
     @property
     def least_delta(self) -> float:
         """The δ that every finite ε needs at least: the probability of an output that the other input cannot give."""
-        losses = [loss for c in self.candidates if isinstance(c.bound, PairBound) for loss in c.bound.losses]
+        losses = [loss for c in self.candidates for loss in c.bound.losses]
         return max((down(loss.infinite) for loss in losses), default=0.0)
 
     def dominating_pure(self) -> Candidate | None:
@@ -143,11 +148,10 @@ class PrivacyProfile:
         epsilon, pure = guarantee.value, guarantee.exact_delta == 0
         worst = self.dominating_pure() if pure else self.dominating_at(epsilon)
         bound = None if worst is None else worst.bound
-        inner = bound.bound if isinstance(bound, DropoutBound) else bound
-        if not isinstance(inner, PairBound):
+        if bound is None or not (losses := without_dropout(bound).losses):
             return None
         before = before_dropout(epsilon, self.mu)
-        return max(inner.losses, key=lambda loss: (loss.pure if pure else loss.delta_number(before)).a)
+        return max(losses, key=lambda loss: (loss.pure if pure else loss.delta_number(before)).a)
 
     def upper_at(self, epsilon: Number) -> ProfileBound:
         """The smallest upper bound on δ at an ε."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpassay.core.numbers import ONE, ZERO, Number, exactly, exp, log, maximum, middle, minimum, real, up
 from dpassay.core.theorems import Theorem
-from dpassay.exact.profiles.bounds import RenyiBound
+from dpassay.exact.profiles.bounds import GeneralBound, RenyiBound
 from dpassay.pipeline.pair import Array
 from dpassay.values import dataclass
 
@@ -33,7 +33,7 @@ Lines: TypeAlias = tuple[Array, Array]  # the values at both ends of each cell o
 
 
 @dataclass(frozen=True)
-class SaddlepointBound:
+class SaddlepointBound(GeneralBound):
     """Laplace noise, every shift vector whose lp norm is at most `norm` scales, p ≥ 2. docs/proofs/saddlepoint.md.
 
     >>> bound = SaddlepointBound(ONE, 2.0, 32)

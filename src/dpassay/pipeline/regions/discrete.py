@@ -10,7 +10,7 @@ from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, digits, middle, nu
 from dpassay.errors import InputError
 from dpassay.pipeline.pair import Array, Block, Pair
 from dpassay.pipeline.regions.base import INF, SAFE, Region
-from dpassay.pipeline.regions.vector import Box, norm_of_ones
+from dpassay.pipeline.regions.vector import Box, SensitivityBall, norm_of_ones
 from dpassay.values import dataclass
 
 
@@ -26,6 +26,7 @@ class MinMax(Region):
     """
 
     kind = "minmax"
+    unit = True
     dim: int
 
     def largest_norm(self, p: float) -> float:
@@ -41,6 +42,10 @@ class MinMax(Region):
         low, high = float(np.min(value)), float(np.max(value))
         return abs(low) <= slack and (abs(high - 1) <= slack or abs(high) <= slack)
 
+    @property
+    def cube_ends(self) -> tuple[Number, Number]:
+        return ZERO, ONE
+
 
 @dataclass(frozen=True)
 class Bits(Region):
@@ -52,6 +57,7 @@ class Bits(Region):
     """
 
     kind = "bits"
+    unit = True
     dim: int
 
     def largest_norm(self, p: float) -> float:
@@ -62,6 +68,16 @@ class Bits(Region):
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
         return bool(np.all((value == 0) | (value == 1)))
+
+    @property
+    def cube_ends(self) -> tuple[Number, Number]:
+        return ZERO, ONE
+
+    def moving_a_sum(self) -> Region:
+        return self
+
+    def moved_by(self, count: int) -> Region:
+        return Box.cube(ZERO, real(count), self.dim)
 
 
 @dataclass(frozen=True)
@@ -108,6 +124,7 @@ class OneHot(Region):
     """
 
     kind = "onehot"
+    unit = True
     dim: int
 
     def largest_norm(self, p: float) -> float:
@@ -123,6 +140,9 @@ class OneHot(Region):
         """Whether one coordinate is 1 and the others are 0."""
         return bool(np.all((value == 0) | (value == 1)) and np.sum(value) == 1)
 
+    def moving_a_sum(self) -> Region:
+        return Rows(self.dim, (ZERO, ONE))
+
 
 @dataclass(frozen=True)
 class Sparse(Region):
@@ -134,6 +154,7 @@ class Sparse(Region):
     """
 
     kind = "sparse"
+    unit = True
     dim: int
     ones: int
 
@@ -180,6 +201,10 @@ class Rows(Region):
                 raise InputError("rows need finite limits, the lower one first")
             object.__setattr__(self, "limits", (low, high))
 
+    @property
+    def row_limits(self) -> tuple[Number, Number] | None:
+        return self.limits
+
     def farthest(self, q: float) -> Pair:
         """One coordinate differs; without limits there is always a farther pair."""
         low, high = self.limits or (ZERO, ONE)
@@ -200,6 +225,11 @@ class Rows(Region):
         low, high = (-np.inf, np.inf) if self.limits is None else map(middle, self.limits)
         inside = (value >= low - slack * (1 + abs(low))) & (value <= high + slack * (1 + abs(high)))
         return bool(np.isfinite(value).all() and inside.all())
+
+    def moved_by(self, count: int) -> Region:
+        """Each moves one coordinate, perhaps another one."""
+        low, high = self.limits or (ZERO, INFINITY)
+        return SensitivityBall(1, (high - low) * count, self.dim)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 from dpassay.core.numbers import ONE, ZERO, Number, between, digits, down, exp, maximum, minimum, number, real, sqrt, up
 from dpassay.pipeline.pair import Array, Block, Pair
 from dpassay.pipeline.regions.base import INF, Region
-from dpassay.pipeline.regions.vector import Ball, SensitivityBall, norm_of_ones
+from dpassay.pipeline.regions.vector import Ball, Box, SensitivityBall, norm_of_ones
 from dpassay.values import dataclass
 
 MOST_PAIRS = 16  # of rounded answers, none of which is known to be worse than another
@@ -97,6 +97,11 @@ class Squashed(Region):
         with np.errstate(divide="ignore", invalid="ignore"):
             before = np.arctanh(value) if self.function == "tanh" else np.log(value) - np.log1p(-value)
         return bool(np.isfinite(before).all()) and self.region.contains(before, slack)
+
+    def moving_a_sum(self) -> Region:
+        """As for the box around it, which loses something, but is enough for a bound."""
+        most = self.region.diameter(INF) / 2
+        return Box.cube(squashed(self.function, -most), squashed(self.function, most), self.dim).moving_a_sum()
 
 
 @dataclass(frozen=True)

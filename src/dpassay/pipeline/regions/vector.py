@@ -10,10 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import INFINITY, ZERO, Number, between, digits, down, middle, minimum, number, real, up
+from dpassay.core.numbers import (
+    INFINITY,
+    ZERO,
+    Number,
+    between,
+    digits,
+    down,
+    maximum,
+    middle,
+    minimum,
+    number,
+    real,
+    up,
+)
 from dpassay.errors import InputError
 from dpassay.pipeline.pair import Array, Block, Pair, check_dimension
-from dpassay.pipeline.regions.base import SAFE, Region
+from dpassay.pipeline.regions.base import SAFE, Region, unknown_move
 from dpassay.values import dataclass
 
 
@@ -42,6 +55,7 @@ class Ball(Region):
     """
 
     kind = "ball"
+    around_zero = True
     surrounds_zero = True
     p: float
     radius: Number
@@ -52,6 +66,10 @@ class Ball(Region):
         count = self.dim if q < self.p else 1
         return self.diagonal(count)
 
+    @property
+    def ball(self) -> Ball:
+        return self
+
     def largest_norm(self, p: float) -> float:
         return up(self.diameter(p) / 2)
 
@@ -61,6 +79,13 @@ class Ball(Region):
 
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
         return bool(np.linalg.norm(value, ord=self.p) <= middle(self.radius) * (1 + slack))
+
+    @property
+    def cube_ends(self) -> tuple[Number, Number] | None:
+        return (-self.radius, self.radius) if self.p == float("inf") else None
+
+    def moving_a_sum(self) -> Region:
+        return SensitivityBall(self.p, self.radius, self.dim)
 
 
 @dataclass(frozen=True)
@@ -76,7 +101,11 @@ class Sphere(Region):
     dim: int
 
     def farthest(self, q: float) -> Pair:
-        return Ball(2, self.radius, self.dim).farthest(q)
+        return self.ball.farthest(q)
+
+    @property
+    def ball(self) -> Ball:
+        return Ball(2, self.radius, self.dim)
 
     def largest_norm(self, p: float) -> float:
         return up(self.diameter(p) / 2)
@@ -84,6 +113,9 @@ class Sphere(Region):
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
         radius = middle(self.radius)
         return bool(abs(np.linalg.norm(value) - radius) <= radius * slack)
+
+    def moving_a_sum(self) -> Region:
+        return SensitivityBall(2, self.radius, self.dim)
 
 
 @dataclass(frozen=True)
@@ -136,6 +168,23 @@ class Box(Region):
         high = np.repeat([middle(side[1]) for side in self.sides], counts)
         return bool(np.all(value >= low - slack * (1 + abs(low))) and np.all(value <= high + slack * (1 + abs(high))))
 
+    @property
+    def cube_ends(self) -> tuple[Number, Number] | None:
+        return self.sides[0][:2] if len(self.sides) == 1 else None
+
+    def moving_a_sum(self) -> Region:
+        """A constant is known to be one, but not always which."""
+        if self.diameter(float("inf")) == 0:
+            raise unknown_move("a constant")
+        sides = []
+        for low, high, count in self.sides:
+            size = maximum(abs(low), abs(high))
+            sides.append((ZERO, size, count) if abs(high).mid >= abs(low).mid else (-size, ZERO, count))
+        return Box(tuple(sides))
+
+    def moved_by(self, count: int) -> Region:
+        return Box(tuple((low * count, high * count, n) for low, high, n in self.sides))
+
 
 @dataclass(frozen=True)
 class SensitivityBall(Region):
@@ -148,6 +197,7 @@ class SensitivityBall(Region):
     """
 
     kind = "apart"
+    by_distance = True
     surrounds_zero = True
     p: float
     distance: Number
@@ -161,6 +211,9 @@ class SensitivityBall(Region):
     def farthest(self, q: float) -> Pair:
         return self.ball.farthest(q)
 
+    def moved_by(self, count: int) -> Region:
+        return replace(self, distance=self.distance * count)
+
 
 @dataclass(frozen=True)
 class MonotoneBall(SensitivityBall):
@@ -173,6 +226,7 @@ class MonotoneBall(SensitivityBall):
     """
 
     kind = "monotone"
+    monotone = True
     surrounds_zero = False  # opposite directions are not neighbors
 
 
@@ -204,6 +258,7 @@ class Intersection(Region):
     """
 
     kind = "both"
+    around_zero = True
     surrounds_zero = True
     first: Ball
     second: Ball
@@ -227,6 +282,9 @@ class Intersection(Region):
                 counts |= {min(self.dim, max(1, int(crossing) + step)) for step in (0, 1) if crossing < self.dim}
         return max((self.spread(k) for k in sorted(counts)), key=lambda pair: pair.distance(q).a)
 
+    def knows_farthest(self, q: float) -> bool:
+        return False
+
     def spread(self, count: int) -> Pair:
         """The opposite pair spread evenly over the first `count` coordinates, as far from 0 as both balls allow."""
         sizes = [ball.radius / real(count) ** _inverse(ball.p) for ball in (self.first, self.second)]
@@ -243,6 +301,14 @@ class Intersection(Region):
     def contains(self, value: Array, slack: float = 1e-9) -> bool:
         return self.first.contains(value, slack) and self.second.contains(value, slack)
 
+    def moving_a_sum(self) -> Region:
+        first, second = (replace(ball, radius=ball.radius / 2) for ball in (self.first, self.second))
+        return Intersection(first, second)
+
+    def moved_by(self, count: int) -> Region:
+        first, second = (replace(ball, radius=ball.radius * count) for ball in (self.first, self.second))
+        return Intersection(first, second)
+
 
 @dataclass(frozen=True)
 class Everything(Region):
@@ -253,6 +319,8 @@ class Everything(Region):
     """
 
     kind = "everything"
+    around_zero = True
+    all_vectors = True
     surrounds_zero = True
     dim: int
 
@@ -262,6 +330,12 @@ class Everything(Region):
 
     def diameter(self, q: float) -> Number:
         return INFINITY
+
+    def moving_a_sum(self) -> Region:
+        return self
+
+    def moved_by(self, count: int) -> Region:
+        return self
 
 
 @dataclass(frozen=True)
@@ -284,6 +358,14 @@ class Repeated(Region):
     def dim(self) -> int:
         return self.region.dim * self.times
 
+    @property
+    def one_copy(self) -> Region:
+        return self.region
+
+    @property
+    def copies(self) -> int:
+        return self.times
+
     def farthest(self, q: float) -> Pair:
         return self.repeat(self.region.farthest(q))
 
@@ -303,3 +385,9 @@ class Repeated(Region):
         """Whether it is one vector of the other region, repeated."""
         copies = np.reshape(value, (self.times, self.region.dim))
         return bool((copies == copies[0]).all()) and self.region.contains(copies[0], slack)
+
+    def moving_a_sum(self) -> Region:
+        return Repeated(self.region.moving_a_sum(), self.times)
+
+    def moved_by(self, count: int) -> Region:
+        return Repeated(self.region.moved_by(count), self.times)

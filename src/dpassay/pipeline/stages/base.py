@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from dpassay.core.neighbours import Relation
-from dpassay.pipeline.distributions import Distribution
-from dpassay.pipeline.regions import Array, Bits, Finite, OneHot, Region, Repeated, Rounded, Sparse
+from dpassay.core.numbers import INFINITY, ZERO, Number
+from dpassay.pipeline.distributions import Distribution, Noise
+from dpassay.pipeline.regions import Array, Bits, Finite, OneHot, Region, Rounded, Sparse
 from dpassay.pipeline.syntax import Syntax, Written
 from dpassay.pipeline.thresholds import SIGNS, Thresholds
 from dpassay.values import dataclass
@@ -46,7 +47,7 @@ class OutputRegion:
         >>> OutputRegion(OneHot(3)).whole, OutputRegion(Box.cube(0, 1, 3)).whole
         (True, False)
         """
-        inner = self.region.region if isinstance(self.region, Repeated) else self.region
+        inner = self.region.one_copy
         if isinstance(inner, Finite):
             return bool(np.all(np.array(inner.points) == np.rint(inner.points)))
         return self.rounded or isinstance(inner, Bits | OneHot | Sparse | Rounded)
@@ -57,6 +58,12 @@ class Stage(Written, ABC):
 
     keeps: ClassVar[Keeps] = "nothing"
     takes_one_value: ClassVar[bool] = False  # the name of a category, or a value to hash; not a vector
+    random: ClassVar[bool] = False
+    jumps: ClassVar[bool] = False  # maps values next to each other far apart
+    contracts: ClassVar[bool] = False  # shortens vectors, or brings coordinates closer together
+    adds_to_vectors: ClassVar[bool] = False  # random, adding noise that is not bounded to a vector
+    chooses: ClassVar[bool] = False  # random, naming a coordinate by its score
+    one_per_person: ClassVar[bool] = False  # a first stage after which neighbors differ in one coordinate
     on_words: ClassVar[bool] = False  # works on texts, so it must come before all stages that give vectors
     takes_unit_vectors: ClassVar[bool] = False  # at the start of a pipeline, inputs must have length 1
     opaque: ClassVar[bool] = False  # any function; its `dim`, which is not in the text, is the pipeline's
@@ -76,6 +83,16 @@ class Stage(Written, ABC):
         """Its name in a text."""
         return self.syntax.name
 
+    @property
+    def dropped(self) -> Number:
+        """The probability that a word is dropped."""
+        return ZERO
+
+    @property
+    def added_noise(self) -> Noise | None:
+        """The noise that it adds to each coordinate, independently."""
+        return None
+
     @abstractmethod
     def output_region(self, before: OutputRegion) -> OutputRegion:
         """The possible outputs, given the possible inputs."""
@@ -90,6 +107,20 @@ class Stage(Written, ABC):
             return SIGNS if after.tells_signs else None
         return after if self.keeps == "all" else None
 
+    @property
+    def limits(self) -> tuple[Number, Number] | None:
+        """The limits between which it leaves coordinates unchanged, and to which it moves all others."""
+        return None
+
+    @property
+    def slope(self) -> Number:
+        """How many times as far apart as before two coordinates can be; infinity if that is not known."""
+        return INFINITY
+
+    def image(self, value: Number) -> Number | None:
+        """What it makes of each coordinate's number, whatever the others are; None if that depends on the others."""
+        return None
+
     def for_region(self, region: Region) -> Stage:
         """The same stage, or the one that does the same on values of this region."""
         return self
@@ -97,6 +128,8 @@ class Stage(Written, ABC):
 
 class NoiseStage(Stage):
     """A random stage that knows the distribution of its output."""
+
+    random = True
 
     @abstractmethod
     def distribution(self, value: Array) -> Distribution:

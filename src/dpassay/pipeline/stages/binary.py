@@ -65,6 +65,7 @@ class Binary(Stage):
 
     syntax = Syntax("binary", order=120, integer=_length("integer"), fraction=_length("fraction"))
     keeps = "signs"
+    jumps = True
     integer: int
     fraction: int
 

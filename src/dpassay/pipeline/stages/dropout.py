@@ -30,6 +30,10 @@ class Dropout(Stage):
     on_words = True
     mu: Number
 
+    @property
+    def dropped(self) -> Number:
+        return self.mu
+
     def output_region(self, before: OutputRegion) -> OutputRegion:
         return before
 

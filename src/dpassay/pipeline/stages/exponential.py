@@ -1,7 +1,7 @@
 """The exponential mechanism, under that name and as the softmax of logits, and top-k before it."""
 
 from dataclasses import field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from dpassay.values import dataclass
 class Choice(NoiseStage):
     """Outputs one of the coordinates, chosen by scores and noise; `rate` is one over the scale of that noise."""
 
+    chooses = True
+    least_noise: ClassVar = ("rate that is small", "larger", "largest rate")  # words for its rate
     rate: Number
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
@@ -64,6 +66,7 @@ class Softmax(Choose):
     """
 
     syntax = Syntax("softmax", order=222, temperature=positive("softmax: temperature"))
+    least_noise = ("temperature that is high", "lower", "lowest temperature")
     rate: Number = field(init=False, repr=False)
     temperature: Number
 

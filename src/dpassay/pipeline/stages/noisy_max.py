@@ -28,6 +28,9 @@ _SYNTAX = Syntax(
 )
 
 
+_LEAST_NOISE = ("scale that is large", "smaller", "smallest scale")
+
+
 @dataclass(frozen=True)
 class GumbelMax(Choose):
     """Noisy max with Gumbel noise, which is the exponential mechanism with rate 1/scale.
@@ -37,6 +40,7 @@ class GumbelMax(Choose):
     """
 
     syntax = _SYNTAX
+    least_noise = _LEAST_NOISE
     rate: Number = field(init=False, repr=False)
     noise: str = field(init=False, default="gumbel")
     scale: Number
@@ -58,6 +62,7 @@ class NoisyMax(Choice):
     """
 
     syntax = _SYNTAX
+    least_noise = _LEAST_NOISE
     rate: Number = field(init=False, repr=False)
     noise: str
     scale: Number

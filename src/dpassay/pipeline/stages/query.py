@@ -86,6 +86,7 @@ class PersonRows(Stage):
     """
 
     syntax = Syntax("rows", order=140)
+    one_per_person = True
     neighbours = ("replace-record",)
     depends_on_dimension = True
 

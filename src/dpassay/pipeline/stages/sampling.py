@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,18 @@ class Sampling(Stage):
     """A first stage that draws the records that take part; the others add nothing to the sum."""
 
     keeps = "all"
+    amplifies: ClassVar[bool] = False  # whether a record takes part is drawn anew in each step
+    on_its_own: ClassVar[bool] = False  # and for each record independently of all others
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether each record always takes part, alone if there are batches."""
+        return False
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What it is easily confused with."""
+        return ()
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
         return before
@@ -37,6 +49,10 @@ class Sampling(Stage):
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         """A record passes unchanged; whether it is summed is decided right before the noise."""
         return batch
+
+    @abstractmethod
+    def described(self, steps: int) -> str:
+        """A sentence about this many steps, without the full stop."""
 
     @abstractmethod
     def draws(self, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
@@ -53,7 +69,18 @@ class Poisson(Sampling):
 
     syntax = Syntax("poisson", order=144, rate=Parameter("number", _check_rate))
     neighbours = ("add-remove-record", "replace-record")
+    amplifies = on_its_own = True
     rate: Number
+
+    @property
+    def takes_all(self) -> bool:
+        return bool(self.rate == 1)
+
+    def described(self, steps: int) -> str:
+        chance = f"with probability {middle(self.rate):g}"
+        if steps == 1:
+            return f"A record takes part {chance}"
+        return f"A record takes part in each of {steps:,} steps {chance}, and the losses of all steps add up"
 
     def draws(self, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
         yield rng.random(size) < middle(self.rate)
@@ -69,6 +96,7 @@ class Subsample(Sampling):
 
     syntax = Syntax("subsample", order=145, size=count("subsample: m", "m"), records=count("subsample: n", "n"))
     neighbours = ("replace-record",)
+    amplifies = True
     size: int
     records: int
 
@@ -81,6 +109,14 @@ class Subsample(Sampling):
     def rate(self) -> Number:
         """The probability that one record is drawn."""
         return number(self.size) / self.records
+
+    @property
+    def takes_all(self) -> bool:
+        return self.records == 1
+
+    def described(self, steps: int) -> str:
+        drawn = f"{self.size:,} of {self.records:,} records are drawn"
+        return f"In each of {steps:,} steps {drawn}, and the losses of all steps add up" if steps > 1 else drawn
 
     def draws(self, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
         yield rng.random(size) < self.size / self.records
@@ -99,6 +135,19 @@ class Shuffle(Sampling):
     syntax = Syntax("shuffle", order=146, batches=count("shuffle: batches"))
     neighbours = ("replace-record",)
     batches: int
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        if self.batches == 1:
+            return ()
+        return (
+            "Shuffled batches are not Poisson samples: an epsilon computed for "
+            f"poisson(1/{self.batches}) does not hold here, and no amplification by shuffling is proved.",
+        )
+
+    def described(self, steps: int) -> str:
+        batches = f"each record takes part in one of {self.batches:,} shuffled batches"
+        return f"In each of {steps:,} epochs {batches}" if steps > 1 else f"E{batches[1:]}"
 
     def draws(self, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
         batch = rng.integers(self.batches, size=size)

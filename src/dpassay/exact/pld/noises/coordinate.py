@@ -1,5 +1,7 @@
 """The loss of one coordinate, for each kind of noise that may be added to it."""
 
+from functools import singledispatch
+
 from dpassay.core.numbers import ONE, ZERO, Number, exp
 from dpassay.errors import InputError
 from dpassay.exact.pld.loss_components import AtomLoss, GaussianLoss, LaplaceLoss, LossComponent
@@ -11,6 +13,7 @@ from dpassay.pipeline.distributions import Gaussian, Laplace, Mixture, Noise, On
 from dpassay.pipeline.staircase import Staircase
 
 
+@singledispatch
 def coordinate_loss(noise: Noise, shift: Number) -> LossComponent:
     """The loss of one coordinate: noise around 0 against the same noise around `shift`.
 
@@ -18,31 +21,45 @@ def coordinate_loss(noise: Noise, shift: Number) -> LossComponent:
     >>> coordinate_loss(Laplace(2), number(1)).pure == number("0.5")
     True
     """
-    size = abs(shift)
-    if isinstance(noise, Laplace):
-        return LaplaceLoss(size / noise.scale)
-    if isinstance(noise, Gaussian):
-        return GaussianLoss(size / noise.sigma)
-    if isinstance(noise, OneSided):
-        ratio = size / noise.scale
-        if shift.mid >= 0:  # P can be where Q cannot
-            return AtomLoss(((-ratio, exp(-ratio)),), 1 - exp(-ratio) if ratio != 0 else ZERO)
-        return AtomLoss(((ratio, ONE),))
-    if isinstance(noise, Mixture):
-        return _one_sided_mixture(noise, shift) if noise.one_sided else MixtureLoss(noise, shift)
-    if isinstance(noise, DiscreteNoise):
-        return whole_loss(noise, shift)
-    if isinstance(noise, Staircase):
-        return staircase_loss(noise, size / noise.sensitivity)
     raise InputError(f"no exact loss is known for {type(noise).__name__}; use sampled evidence instead")
+
+
+coordinate_loss.register(DiscreteNoise, whole_loss)
+
+
+@coordinate_loss.register(Laplace)
+def _(noise: Laplace, shift: Number) -> LaplaceLoss:
+    return LaplaceLoss(abs(shift) / noise.scale)
+
+
+@coordinate_loss.register(Gaussian)
+def _(noise: Gaussian, shift: Number) -> GaussianLoss:
+    return GaussianLoss(abs(shift) / noise.sigma)
+
+
+@coordinate_loss.register(OneSided)
+def _(noise: OneSided, shift: Number) -> AtomLoss:
+    ratio = abs(shift) / noise.scale
+    if shift.mid >= 0:  # P can be where Q cannot
+        return AtomLoss(((-ratio, exp(-ratio)),), 1 - exp(-ratio) if ratio != 0 else ZERO)
+    return AtomLoss(((ratio, ONE),))
+
+
+@coordinate_loss.register(Staircase)
+def _(noise: Staircase, shift: Number) -> LossComponent:
+    return staircase_loss(noise, abs(shift) / noise.sensitivity)
+
+
+@coordinate_loss.register(Mixture)
+def _(noise: Mixture, shift: Number) -> LossComponent:
+    return _one_sided_mixture(noise, shift) if noise.one_sided else MixtureLoss(noise, shift)
 
 
 def _one_sided_mixture(noise: Mixture, shift: Number) -> AtomLoss:
     """Exponential noise that may be left out, or lost with its value: docs/proofs/mixture.md, point 5."""
     atoms, infinite = [(ZERO, noise.lost)] if noise.lost.b > 0 else [], noise.atom_weight
     for weight, component in noise.parts:
-        assert isinstance(component, OneSided)
-        ratio = abs(shift) / component.scale
+        ratio = abs(shift) / component.width
         if shift.mid >= 0:
             atoms.append((-ratio, weight * exp(-ratio)))
             infinite += weight * (1 - exp(-ratio))

@@ -37,7 +37,7 @@ class MixtureLoss:
     def _table(self) -> tuple[Array, Array, Array, Array, float]:
         """Masses under P and Q, smallest and largest loss of each cell; P-mass of cells whose Q-mass underflows."""
         d = middle(self.shift)
-        widths = [middle(n.sigma if isinstance(n, Gaussian) else n.scale) for _, n in self._components]
+        widths = [middle(n.width) for _, n in self._components]
         far = max(widths) * np.geomspace(1e-3, 60, 1200)
         near = np.linspace(0, max(abs(d), min(widths)), 1500)
         offsets = np.concatenate([far, near])

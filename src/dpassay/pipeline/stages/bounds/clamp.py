@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import Number, down, maximum, middle, minimum, number, up
+from dpassay.core.numbers import ONE, Number, down, maximum, middle, minimum, number, up
 from dpassay.errors import InputError
 from dpassay.pipeline.regions import (
     Bits,
@@ -35,6 +35,7 @@ class Clamp(Stage):
 
     syntax = Syntax("clamp", order=60, low=Parameter("number", number), high=Parameter("number", number))
     keeps = "order"
+    contracts = True
     low: Number
     high: Number
 
@@ -97,6 +98,17 @@ class Clamp(Stage):
     def thresholds_before(self, after: Thresholds) -> Thresholds | None:
         """Those between the limits: values beyond a limit become equal."""
         return after.within(self.low, self.high)
+
+    @property
+    def limits(self) -> tuple[Number, Number]:
+        return self.low, self.high
+
+    @property
+    def slope(self) -> Number:
+        return ONE
+
+    def image(self, value: Number) -> Number:
+        return maximum(self.low, minimum(self.high, value))
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
         return np.clip(batch, middle(self.low), middle(self.high))

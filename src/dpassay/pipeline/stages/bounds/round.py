@@ -35,6 +35,7 @@ class Round(Stage):
 
     syntax = Syntax("round", order=230)
     keeps = "tails"
+    jumps = True
     outweighs_noise = True
 
     def output_region(self, before: OutputRegion) -> OutputRegion:

@@ -45,6 +45,7 @@ class Clip(Stage):
     syntax = Syntax("clip", order=20, norm=NORM, radius=positive("clipping constant"))
     keeps = "signs"
     outweighs_noise = True
+    contracts = True
     norm: str
     radius: Number
 

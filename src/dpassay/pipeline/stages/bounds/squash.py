@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exactly, log
+from dpassay.core.numbers import INFINITY, ONE, ZERO, Number, exactly, log, real
 from dpassay.errors import InputError
 from dpassay.pipeline.regions import Ball, Box, Everything, Rows, SensitivityBall, Sphere, Squashed
 from dpassay.pipeline.regions.images import squashed
@@ -31,9 +31,14 @@ class Squash(Stage):
     syntax = Syntax("squash", order=50, kind=Parameter("word", _check_kind, ("tanh", "sigmoid")))
     keeps = "all"
     outweighs_noise = True
+    contracts = True
     kind: str
 
-    def _exact(self, value: Number) -> Number:
+    @property
+    def slope(self) -> Number:
+        return real("0.25") if self.kind == "sigmoid" else ONE
+
+    def image(self, value: Number) -> Number:
         return squashed(self.kind, value)
 
     def output_region(self, before: OutputRegion) -> OutputRegion:
@@ -43,13 +48,13 @@ class Squash(Stage):
         if isinstance(region, Everything):
             return OutputRegion(whole, before.exact)
         if isinstance(region, Box):
-            sides = tuple((self._exact(low), self._exact(high), n) for low, high, n in region.sides)
+            sides = tuple((self.image(low), self.image(high), n) for low, high, n in region.sides)
             return OutputRegion(Box(sides), before.exact)
         if isinstance(region, Rows):
-            low, high = whole.sides[0][:2] if region.limits is None else map(self._exact, region.limits)
+            low, high = whole.sides[0][:2] if region.limits is None else map(self.image, region.limits)
             return OutputRegion(Rows(region.dim, (low, high)), before.exact)
         if isinstance(region, Ball) and region.p == INF:
-            cube = Box.cube(self._exact(-region.radius), self._exact(region.radius), region.dim)
+            cube = Box.cube(self.image(-region.radius), self.image(region.radius), region.dim)
             return OutputRegion(cube, before.exact)
         if isinstance(region, Sphere):  # its pairs are as far apart as the ball's
             region = Ball(2, region.radius, region.dim)
@@ -58,7 +63,7 @@ class Squash(Stage):
         limit = region.largest_norm(INF)
         if limit == INF:
             return OutputRegion(whole, exact=False)
-        outer = Box.cube(self._exact(-exactly(limit)), self._exact(exactly(limit)), region.dim)
+        outer = Box.cube(self.image(-exactly(limit)), self.image(exactly(limit)), region.dim)
         return OutputRegion(outer, exact=False)
 
     def thresholds_before(self, after: Thresholds) -> Thresholds | None:

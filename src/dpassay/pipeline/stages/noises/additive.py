@@ -23,7 +23,12 @@ class Additive(NoiseStage):
 
     keeps = "all"
     outweighs_noise = True
+    adds_to_vectors = True
     noise: Noise
+
+    @property
+    def added_noise(self) -> Noise:
+        return self.noise
 
     def __post_init__(self) -> None:
         """The noise has checked its own arguments."""
@@ -37,7 +42,7 @@ class Additive(NoiseStage):
         """Anything. Unbounded values can swamp the noise, so they stay unbounded."""
         if isinstance(before.region, Categories) and not (isinstance(self.noise, Mixture) and not self.noise.parts):
             raise InputError("noise cannot be added to a category's name: put onehot(k) before it")
-        swamped = isinstance(before.region, Everything) and not may_drop_values(self.noise)
+        swamped = isinstance(before.region, Everything) and not self.noise.drops_values
         return OutputRegion(Everything(before.region.dim), before.exact and swamped)
 
     def run(self, batch: Any, rng: np.random.Generator) -> Any:
@@ -51,11 +56,6 @@ class Additive(NoiseStage):
 
     def to_data(self) -> dict[str, Any]:
         return self.noise.to_data()
-
-
-def may_drop_values(noise: Noise) -> bool:
-    """Whether a coordinate may become NaN."""
-    return isinstance(noise, Mixture) and bool(noise.lost.b > 0)
 
 
 @text_form(Laplace.syntax)

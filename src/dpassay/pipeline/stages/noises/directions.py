@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -47,6 +47,7 @@ class Direction(NoiseStage):
     """A random unit vector around the input, a unit vector; a zero vector is treated as the first axis."""
 
     takes_unit_vectors = True
+    by_distance: ClassVar[bool] = False  # the loss of two vectors is kappa times their distance, not their angle
     kappa: Number
 
     @property
@@ -106,6 +107,7 @@ class VonMisesFisher(Direction):
     """
 
     syntax = Syntax("vmf", order=195, kappa=positive("vmf: kappa"))
+    by_distance = True
 
     @property
     def largest_loss(self) -> Number:

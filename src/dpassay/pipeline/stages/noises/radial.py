@@ -28,6 +28,7 @@ class Radial(NoiseStage):
     syntax = Syntax("radial", order=175, norm=NORM, scale=positive("radial: scale"))
     keeps = "all"
     outweighs_noise = True
+    adds_to_vectors = True
     depends_on_dimension = True
     norm: str
     scale: Number
