@@ -9,6 +9,7 @@ import contextlib
 import functools
 import sys
 import types
+import warnings
 import weakref
 from typing import Any
 
@@ -104,7 +105,9 @@ def inside(thing: Any) -> Held | None:
 def _as_pickled(thing: Any) -> Held:
     """Everything that pickle would store of an object of compiled code, without pickling it."""
     try:
-        kept = thing.__reduce_ex__(4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.14 pickles no iterators any more
+            kept = thing.__reduce_ex__(4)
     except Exception:  # whatever its own code raises
         return {UNSEEN: type(thing).__name__}
     if isinstance(kept, str):

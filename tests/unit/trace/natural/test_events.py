@@ -83,7 +83,7 @@ def test_random_bits_beside_noise_are_drawn_again(bits: int) -> None:
     def code(x: float) -> Any:
         return {"id": random.getrandbits(bits), "value": x + random.gauss(0, 1)}
 
-    result = dpassay.trace(code, pairs=[(0.0, 1.0)], epsilon=4, delta=0.01, hostile=False)
+    result = dpassay.trace(code, pairs=[(0.0, 1.0)], epsilon=4, delta=0.01, hostile=False, time="30s")
     at = result.pair_epsilon.upper
     # The exact δ(ε) of Gaussian noise of scale 1 at distance 1, by Balle and Wang.
     assert norm.cdf(0.5 - at) - math.exp(at) * norm.cdf(-0.5 - at) == pytest.approx(0.01, rel=1e-4)
