@@ -72,7 +72,8 @@ class _Shortener:
         return cls((), (counts[0], counts[1]))
 
     def words(self, row: Any, side: int) -> str:
-        if isinstance(row, np.ndarray) and row.ndim == 1 and len(row) > FEW_NUMBERS and len(self.coordinates):
+        vector = isinstance(row, np.ndarray) and not isinstance(row, np.ma.MaskedArray) and row.ndim == 1
+        if vector and len(row) > FEW_NUMBERS and len(self.coordinates):
             some = ", ".join(f"output[{j}] = {row[j]:.6g}" for j in self.coordinates)
             return f"{some}, of {len(row)} numbers" if len(row) > len(self.coordinates) else some
         text = _text(row)

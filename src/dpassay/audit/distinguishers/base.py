@@ -189,6 +189,15 @@ def how_often(what: str, first: float, second: float) -> str:
     )
 
 
+def in_digits(value: float, significant: int = 6) -> str:
+    """A number in a few digits; a whole number in all of its own, since a neighbor is another one.
+
+    >>> in_digits(123456789.0), in_digits(0.123456789), in_digits(1e300)
+    ('123456789', '0.123457', '1e+300')
+    """
+    return f"{value:.0f}" if value == round(value, 0) and abs(value) < 1e15 else f"{value:.{significant}g}"
+
+
 def where_apart(name: str, first: Array, second: Array) -> str:
     """The values of a number for which the shares of the two inputs differ most, with both shares.
 
@@ -214,10 +223,12 @@ def where_apart(name: str, first: Array, second: Array) -> str:
     shares = [np.concatenate([[0.0], side]) for side in below]
     inside = [float(side[high] - side[low]) for side in shares]
     if low == 0:
-        return how_often(f"{name} at most {values[high - 1]:.4g}", *inside)
+        return how_often(f"{name} at most {in_digits(values[high - 1], 4)}", *inside)
     if high == len(values):
-        return how_often(f"{name} above {values[low - 1]:.4g}", *inside)
-    return how_often(f"{name} above {values[low - 1]:.4g} and at most {values[high - 1]:.4g}", *inside)
+        return how_often(f"{name} above {in_digits(values[low - 1], 4)}", *inside)
+    return how_often(
+        f"{name} above {in_digits(values[low - 1], 4)} and at most {in_digits(values[high - 1], 4)}", *inside
+    )
 
 
 KINDS: dict[str, type[Distinguisher]] = {}  # every distinguisher, by its name in files

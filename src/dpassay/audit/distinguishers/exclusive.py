@@ -17,7 +17,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, require, shown_names
+from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, in_digits, require, shown_names
 from dpassay.audit.distinguishers.frequencies import in_words
 from dpassay.audit.outputs.features import anomalies, coordinate_name
 from dpassay.audit.outputs.leaf_screening import found_in
@@ -254,8 +254,8 @@ def _times(paths: Sequence[Iterable[str]]) -> Counter[str]:
 def _range(name: str, low: float, high: float) -> str:
     middle, half = (low + high) / 2, (high - low) / 2
     if half <= 1e-6 * max(abs(middle), half):
-        return f"{name} is {middle:.6g}"
-    return f"{name} is between {low:.6g} and {high:.6g}"
+        return f"{name} is {in_digits(middle)}"
+    return f"{name} is between {in_digits(low)} and {in_digits(high)}"
 
 
 def _exclusive(counts: Sequence[Counter[str]], epsilon: float) -> tuple[tuple[str, int], ...]:

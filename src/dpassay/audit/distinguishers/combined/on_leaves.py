@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, require, shown_names
+from dpassay.audit.distinguishers.base import Distinguisher, Scores, TrainingSet, in_digits, require, shown_names
 from dpassay.audit.distinguishers.boosted_tables import MOST_BITS, MOST_COORDINATES, BoostedTables
 from dpassay.audit.distinguishers.frequencies import Frequencies, hardly_repeat
 from dpassay.audit.distinguishers.logistic_regression import WIDEST, LogisticRegression
@@ -184,7 +184,7 @@ class OnLeaves(Distinguisher):
                 f"{name} = {_token_in_words(one)}" for name, one in zip(names, row.split("\0"), strict=False)
             )
         numbers = np.atleast_1d(row).tolist() if not isinstance(row, str) else []
-        said = ["a fraction" if number == FRACTION else f"{number:g}" for number in numbers]
+        said = ["a fraction" if number == FRACTION else in_digits(number) for number in numbers]
         value = row if isinstance(row, str) else said[0] if len(said) == 1 else f"[{', '.join(said)}]"
         return f"{names[0]} = {value}"
 
