@@ -7,6 +7,7 @@ one event. Draws that were not run may give any output; the loss allows for the 
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -32,6 +33,7 @@ from dpassay.values import dataclass
 MOST_RUNS = 110  # of a trace: some are left to reproduce the finding, and for hostile inputs
 MOST_IF_QUICK, SECONDS = 400, 0.8  # runs of each input, if they are quick; the time for them
 FEW = 2  # numbers: if there are more, each is examined on its own first
+_WHOLE = re.compile(r"(?<=\d)\.0(?![\de])")  # what a whole number has behind it in a description
 AGAIN, AGAIN_IF_REFUTED = 5, 30  # runs of each input with natural draws, to confirm it
 
 
@@ -203,7 +205,7 @@ def _too_different(
     paths = [path for path, text in {**found[1].drawn, **found[0].drawn}.items() if text == names[at]]
     p, q = chances[at]
     many = f"one of {weights_of(draw).shape[1]:,}" if draw.distribution == CHOICE else "a number that decides"
-    name = "one of the outputs" if len(names[at]) > 60 else f"the output {names[at]}"
+    name = "one of the outputs" if len(names[at]) > 60 else f"the output {_in_words(names[at])}"
     if any(len(path) > 1 for path in paths) and draw.distribution == CHOICE:
         many += ", more than once"
     size, has = bound(down(epsilon), -1) if any(rest) else grouped(float(epsilon.a)), "has"
@@ -220,6 +222,11 @@ def _too_different(
         shares = f"probability {p:.6g} for one input and {q:.6g} for the other{never}"
     said = f"{draw.place} draws {many}: {name} {has} {shares}: ε {'≥' if any(rest) else '='} {size} for this pair"
     return Finding("loss-too-large", draw.place, f"{said}, where {claimed} is claimed")
+
+
+def _in_words(output: str) -> str:
+    """An output for a reader: its description does not tell 0 from 0.0."""
+    return output if "'" in output else _WHOLE.sub("", output)
 
 
 def _ratio(p: float, q: float) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpassay.core.guarantee import make_guarantee
-from dpassay.trace.laws.choices import judged_choices
+from dpassay.trace.laws.choices import _in_words, judged_choices
 from dpassay.trace.natural.outputs import described
 from dpassay.trace.session import trace
 from dpassay.trace.watch.tracer import Tracer
@@ -166,3 +166,10 @@ def test_bits_of_arrays_are_traced(flip: Any) -> None:
         return flip(np.array([x, 1, 0]), rng).tolist()
 
     assert trace(subject, pairs=[(0, 1)], epsilon=2, hostile=False).verdict.word in ("open", "refuted")
+
+
+@pytest.mark.parametrize(
+    ("output", "shown"), [("0.0", "0"), ('["a"] 1.0, ["b"] 2.05', '["a"] 1, ["b"] 2.05'), ("'version 1.0'",) * 2]
+)
+def test_whole_numbers_are_shown_as_such(output: str, shown: str) -> None:
+    assert _in_words(output) == shown
