@@ -111,7 +111,6 @@ class _Audit:
         self.warnings = [said for said in (note, misnamed(question.mechanism)) if said]
         self.interrupted = self.out_of_time = False
         self.watch, self.stores = Watch(), stores_now(question.mechanism)
-        self.fresh = FreshCalls(question.mechanism, question.input_sets)
         self.file = AuditFile(self.question)
         if self.options.resume and self.file.begun:
             self._resume()
@@ -151,8 +150,8 @@ class _Audit:
     def verdict(self) -> Verdict:
         """Run all phases; an interruption, or the end of the time, keeps the results so far."""
         try:
-            with closing(self.fresh), time_budget(self.options.seconds), watching(self.watch):
-                self._phases()
+            with time_budget(self.options.seconds), watching(self.watch):
+                self._with_fresh_calls()
         except KeyboardInterrupt:
             self.interrupted = True
             self.state.spent = max(self.state.spent, self.state.searched + self.state.game.runs)
@@ -178,6 +177,10 @@ class _Audit:
         game = self.state.game
         seen = [*game.shown, *(outputs for batches in game.kept for outputs in batches)]
         return only_none(seen) and not answers(self.question.mechanism) and not is_refuted(self.question, self.state)
+
+    def _with_fresh_calls(self) -> None:
+        with closing(FreshCalls(self.question.mechanism, self.question.input_sets)) as self.fresh:
+            self._phases()
 
     def _phases(self) -> None:
         self.state.searched += self.question.experiment(self.question.input_sets[0], 0).settle()
@@ -362,8 +365,7 @@ class _Audit:
         pairs: list[tuple[Any, ...]] = list(question.outside)
         there = _Audit(replace(question, input_sets=pairs, outside=(), options=options), "", self.run_tasks)
         try:
-            with closing(there.fresh):
-                there._phases()
+            there._with_fresh_calls()
         except MechanismError as error:
             self.warnings.append(f"On inputs outside the claim the mechanism failed: {error}"[:500])
         self._tell(before + there.state.spent, "looking outside the claim")
