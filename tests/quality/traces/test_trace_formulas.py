@@ -50,12 +50,6 @@ GAUSSIAN = {
 }
 
 
-@pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time enough to count what is wrong, which ends as soon as it is decided."""
-    monkeypatch.setattr("dpassay.trace.runner.SECONDS", 10.0)
-
-
 @pytest.mark.long(every=14)
 @pytest.mark.parametrize("right", LAPLACE)
 @pytest.mark.usefixtures("patient")

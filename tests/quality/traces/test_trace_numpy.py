@@ -51,12 +51,6 @@ TWINS: dict[str, tuple[Any, float]] = {
 }
 
 
-@pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time enough to count what is wrong, which ends as soon as it is decided."""
-    monkeypatch.setattr("dpassay.trace.runner.SECONDS", 10.0)
-
-
 @pytest.mark.long(every=14)
 @pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("fault", FAULTS)

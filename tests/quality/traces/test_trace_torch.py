@@ -22,12 +22,6 @@ FAULTS: dict[str, tuple[Any, str, float]] = {
 }
 
 
-@pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time enough to count what is wrong, which ends as soon as it is decided."""
-    monkeypatch.setattr("dpassay.trace.runner.SECONDS", 10.0)
-
-
 @pytest.mark.long(every=12)
 @pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("fault", FAULTS)
