@@ -1,7 +1,7 @@
 """Dataclasses that cost little until they are used.
 
-The standard decorator writes the methods of a class as text and compiles them: about 0.7 ms a class, more than half of
-the time in which a command starts. Here what classes have in common is written once, and a constructor is made when
+The standard decorator writes the methods of a class as text and compiles them: about 0.7 ms per class, more than half
+of the time in which a command starts. Here what classes have in common is written once, and a constructor is made when
 the first object is. The result is a standard dataclass: `fields`, `replace`, inheritance, copies and pickles are as
 usual.
 """
@@ -27,10 +27,18 @@ def _made(
     own: type, /, init: bool = True, repr: bool = True, eq: bool = True, frozen: bool = False, **others: Any
 ) -> type:
     written = set(vars(own))
-    # The standard way to freeze compiles two methods, and is needed only if a base is a dataclass too.
-    inherited = any(getattr(base, "__dataclass_params__", None) for base in own.__mro__[1:])
-    options = {**others, "init": False, "repr": False, "eq": False, "frozen": frozen and inherited}
-    made: Any = dataclasses.dataclass(**options)(own)
+    own.__doc__ = own.__doc__ or own.__name__  # in place of the signature, for which its bases' constructors are made
+    bases = [vars(base)["__dataclass_params__"] for base in own.__mro__[1:] if "__dataclass_params__" in vars(base)]
+    # The standard way to freeze compiles two methods, and is asked for only where bases do not allow it.
+    light = frozen and all(base.frozen for base in bases)
+    try:
+        for base in bases if light else ():
+            base.frozen = False
+        options = {**others, "init": False, "repr": False, "eq": False, "frozen": frozen and not light}
+        made: Any = dataclasses.dataclass(**options)(own)
+    finally:
+        for base in bases if light else ():
+            base.frozen = True
     if init and "__init__" not in written:
         made.__init__ = _Constructor(made, frozen, bool(others.get("slots")))
     if repr and "__repr__" not in written:
@@ -39,7 +47,7 @@ def _made(
         made.__eq__ = _eq(made)
     if eq and "__hash__" not in written:
         made.__hash__ = _hash(made) if frozen else None
-    if frozen and not inherited:
+    if light:
         made.__dataclass_params__.frozen = True
         _freeze(made, others.get("slots", False))
     return made  # type: ignore[no-any-return]
@@ -52,18 +60,48 @@ class _Constructor:
         self.owner, self.frozen, self.slots = owner, frozen, slots
 
     def __get__(self, instance: Any, kind: type | None = None) -> Any:
-        body: dict[str, Any] = {"__module__": self.owner.__module__, "__annotations__": {}}
-        for each in dataclasses.fields(self.owner):
-            how = {"default": each.default, "default_factory": each.default_factory}
-            body[each.name] = dataclasses.field(init=each.init, kw_only=each.kw_only, **how)  # type: ignore[arg-type]
-            body["__annotations__"][each.name] = each.type
-        if hasattr(self.owner, "__post_init__"):
-            body["__post_init__"] = None  # so that it is called
-        twin: Any = type(self.owner.__name__, (), body)
-        found = dataclasses.dataclass(frozen=self.frozen, slots=self.slots, repr=False, eq=False)(twin).__init__
-        found.__qualname__ = f"{self.owner.__qualname__}.__init__"
-        self.owner.__init__ = found
-        return found.__get__(instance, kind)
+        made = _constructor(self.owner, self.frozen, self.slots)
+        self.owner.__init__ = made
+        return made.__get__(instance, kind)
+
+
+class _Unset:
+    """The default of a field that a function makes, as the standard library shows it."""
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+def _constructor(owner: Any, frozen: bool, slots: bool) -> Any:
+    """A class's `__init__`: one function is compiled, where the standard decorator compiles four for a frozen class."""
+    scope: dict[str, Any] = {"_set": object.__setattr__, "_unset": _Unset()}
+    first: list[str] = []
+    named: list[str] = []
+    body: list[str] = []
+    for each in dataclasses.fields(owner):
+        value, default = each.name, ""
+        if each.default_factory is not dataclasses.MISSING:
+            scope[f"_make_{value}"] = each.default_factory
+            made = f"_make_{value}()"
+            value, default = (f"{made} if {value} is _unset else {value}" if each.init else made), "=_unset"
+        elif each.default is not dataclasses.MISSING:
+            scope[f"_default_{value}"] = each.default
+            value, default = (value if each.init else f"_default_{value}"), f"=_default_{value}"
+            if not (each.init or slots):
+                continue  # it stays an attribute of the class
+        elif not each.init:
+            continue  # __post_init__ gives it a value
+        if each.init:
+            (named if each.kw_only else first).append(each.name + default)
+        body.append(f"_set(self, {each.name!r}, {value})" if frozen else f"self.{each.name} = {value}")
+    if hasattr(owner, "__post_init__"):
+        body.append("self.__post_init__()")
+    arguments = ", ".join(["self", *first, *(["*", *named] if named else [])])
+    exec(f"def __init__({arguments}):\n " + "\n ".join(body or ["pass"]), scope)
+    found = scope["__init__"]
+    found.__qualname__, found.__module__ = f"{owner.__qualname__}.__init__", owner.__module__
+    found.__annotations__ = {each.name: each.type for each in dataclasses.fields(owner) if each.init} | {"return": None}
+    return found
 
 
 @recursive_repr()

@@ -16,7 +16,6 @@ A new stage needs an entry in text.py and one in regions/rules.py, and in region
 noise one in text.py and one in noises/known_noises.py.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from dpassay.evidence.verifier.arithmetic.work import limited
 from dpassay.evidence.verifier.reading import chained, load, read_step
 from dpassay.evidence.verifier.replay import Model, replay
 from dpassay.evidence.verifier.words.certificates import check_words, load_words
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Lower bounds: the loss of two values that neighbors can have, as far as it survives the stages after the noise."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.arithmetic.numbers import (
@@ -34,6 +34,7 @@ from dpassay.evidence.verifier.regions.regions import (
     may_drop_values,
     squash,
 )
+from dpassay.values import dataclass
 
 _LOSSLESS = ("encode", "decode", "repeat", "times")  # functions that in the worst case lose nothing
 # Noises whose law for a value is approached by those for values that come near it.

@@ -5,7 +5,6 @@ so that a theorem that is applied somewhere new brings its premises along. The p
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.arithmetic.numbers import is_infinite
@@ -14,6 +13,7 @@ from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions.pairs import Pair, carried
 from dpassay.evidence.verifier.regions.regions import INFINITE, WHOLE, diameter, is_whole
 from dpassay.evidence.verifier.sampling.steps import SampledSteps
+from dpassay.values import dataclass
 
 _EVEN = ("", "laplace", "gaussian", "staircase", "discrete_laplace", "discrete_gaussian", "truncated_laplace")
 _ANY_ORDER = (*_EVEN, "radial", "mahalanobis")

@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from dpassay.evidence.verifier.arithmetic.work import KEPT_NUMBER, spend
 from dpassay.evidence.verifier.regions.pairs import Pair, PairBlock
 from dpassay.evidence.verifier.regions.regions import LARGEST
 from dpassay.evidence.verifier.text import TAKEN
+from dpassay.values import dataclass
 
 SCHEMA = "dpassay/certificate/2"
 LARGEST_FILE = 3_000_000  # bytes

@@ -9,7 +9,6 @@ import ast
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 from dpassay.errors import CertificateError
@@ -31,6 +30,7 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
     under_name,
 )
 from dpassay.evidence.verifier.regions.regions import DIRECTIONS, LARGEST, SINGLE, ParsedStage, RegionShape
+from dpassay.values import dataclass
 
 _CHARACTERS = re.compile(r"[A-Za-z0-9_.,()=+*/^|\s-]*", re.ASCII)
 _NAME = re.compile(r"(?<![A-Za-z0-9_.])(?=[A-Za-z_])")  # where a name begins; the e of 1e5 is not one

@@ -3,7 +3,6 @@
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from dpassay.evidence.verifier.arithmetic.numbers import (
@@ -21,6 +20,7 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
     positive_part,
 )
 from dpassay.evidence.verifier.arithmetic.work import KEPT_NUMBER, spend
+from dpassay.values import dataclass
 
 Group: TypeAlias = tuple[Number, Number, int]  # P(1) under the first law and under the second, and how many bits
 _ENOUGH, _ALIKE = iv.mpf("1e-45"), iv.mpf("1e-40")

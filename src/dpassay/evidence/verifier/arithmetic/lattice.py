@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import TypeAlias
 
@@ -34,6 +34,7 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
     whole_part,
 )
 from dpassay.evidence.verifier.arithmetic.work import spend
+from dpassay.values import dataclass
 
 Array: TypeAlias = NDArray[np.float64]
 _U = 2.0**-53

@@ -5,7 +5,6 @@ ln|M(√u, s+it)| + λ(m − u) over squared shifts u. Doubles, on cells of t an
 """
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpassay.evidence.verifier.arithmetic.numbers import Number, above, at_most_one, iv
 from dpassay.evidence.verifier.arithmetic.work import spend
+from dpassay.values import dataclass
 
 Array = NDArray[np.float64]
 _CELLS, _SQUARES, _CUT = 500, 180, 1e4

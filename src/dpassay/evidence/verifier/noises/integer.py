@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from dpassay.evidence.verifier.regions.regions import (
     is_whole,
     rounded_steps,
 )
+from dpassay.values import dataclass
 
 _FARTHEST = 10**6  # a distance in one coordinate beyond which losses are not computed
 _MOST_EVENTS = 64

@@ -1,7 +1,7 @@
 """All noises, and what is known about each: a noise that is not here has no theorem."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.arithmetic.lattice import Grid
@@ -14,6 +14,7 @@ from dpassay.evidence.verifier.noises.staircase import staircase_pair, staircase
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions.pairs import Pair
 from dpassay.evidence.verifier.regions.regions import DIRECTIONS, INFINITE, ParsedStage, RegionShape, diameter
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True)

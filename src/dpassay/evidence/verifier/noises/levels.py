@@ -7,7 +7,6 @@ where it matters most. Doubles; what they lose is added.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.arithmetic.numbers import ONE, Number, above, at_most_one, below, iv
 from dpassay.evidence.verifier.arithmetic.work import make_room, spend
+from dpassay.values import dataclass
 
 Array = NDArray[np.float64]
 Tables = dict[int, list[Array]]  # by the largest level, and by how many coordinates more than one are left out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 from dpassay.errors import CertificateError
@@ -25,6 +25,7 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
     smallest,
 )
 from dpassay.evidence.verifier.regions.regions import ParsedStage
+from dpassay.values import dataclass
 
 _SHORTEST = iv.mpf("1e-20")  # below this range, 1 − e^−range loses too many digits
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -32,6 +31,7 @@ from dpassay.evidence.verifier.noises.losses import Loss, LossCurve, loss_at_zer
 from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions.pairs import Pair, distance, is_unit
 from dpassay.evidence.verifier.regions.regions import ParsedStage, RegionShape, power_sum
+from dpassay.values import dataclass
 
 Array: TypeAlias = NDArray[np.float64]
 _CELLS = 1 << 14

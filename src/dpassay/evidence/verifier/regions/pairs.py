@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.arithmetic.numbers import (
@@ -20,6 +20,7 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
 )
 from dpassay.evidence.verifier.regions.regions import NORMS, ParsedStage, RegionShape, is_whole, power_sum, squash
 from dpassay.evidence.verifier.regions.rules import clamp
+from dpassay.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dpassay.evidence.verifier.arithmetic.numbers import (
     INF,
@@ -18,6 +18,7 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
     smallest,
     whole_part,
 )
+from dpassay.values import dataclass
 
 INFINITE = float("inf")
 LARGEST = 10_000_000  # dimension, or number of categories

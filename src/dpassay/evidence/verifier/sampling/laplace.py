@@ -7,7 +7,6 @@ Sums of many losses are folded on a lattice as those of Gaussian noise are.
 """
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -32,6 +31,7 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
 from dpassay.evidence.verifier.arithmetic.work import spend
 from dpassay.evidence.verifier.noises.losses import Loss, Summed, Worst
 from dpassay.evidence.verifier.sampling.sampled import SampledCurve, largest_at, numbered_sum, spread_sum
+from dpassay.values import dataclass
 
 _U = 2.0**-53
 _MOST = 1 << 21  # cells

@@ -7,7 +7,7 @@ are counted.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -30,6 +30,7 @@ from dpassay.evidence.verifier.arithmetic.numbers import (
     smallest,
 )
 from dpassay.evidence.verifier.arithmetic.work import spend
+from dpassay.values import dataclass
 
 _U = 2.0**-53
 _MOST = 1 << 21  # cells, or places of a window

@@ -1,7 +1,6 @@
 """Repeated steps, with records drawn for each: from the loss of one step to that of all."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dpassay.errors import CertificateError
 from dpassay.evidence.verifier.arithmetic.binomial import BitGroups
@@ -36,6 +35,7 @@ from dpassay.evidence.verifier.reading import Step
 from dpassay.evidence.verifier.regions.regions import ParsedStage
 from dpassay.evidence.verifier.sampling.laplace import sampled_axis, sampled_laplace
 from dpassay.evidence.verifier.sampling.sampled import Sampled
+from dpassay.values import dataclass
 
 _RESPONSE = "optimal-composition"
 _LISTED = 4096  # outcomes of all steps together

@@ -10,7 +10,6 @@ import os
 import zipfile
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from dpassay.errors import CertificateError, InputError
 from dpassay.evidence.verifier.arithmetic.work import spend
+from dpassay.values import dataclass
 
 Rows = NDArray[np.float64]
 _LONGEST_HEADER = 10_000
