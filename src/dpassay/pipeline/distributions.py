@@ -59,9 +59,9 @@ class Noise(Written, ABC):
         raise NotImplementedError
 
     @property
-    def deviation(self) -> float:
-        """Its standard deviation."""
-        raise NotImplementedError
+    def deviation(self) -> float | None:
+        """Its standard deviation; None if no formula is known."""
+        return None
 
     @property
     def summands(self) -> "tuple[tuple[Number, Noise], ...]":
@@ -184,6 +184,10 @@ class OneSided(Noise):
     @property
     def width(self) -> Number:
         return self.scale
+
+    @property
+    def deviation(self) -> float:
+        return middle(self.scale)
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         return rng.exponential(scale=middle(self.scale), size=shape)

@@ -132,7 +132,7 @@ def _one_coordinate(noise: Noise, block: Block, differing: int, epsilon: float) 
     if not abs(x) + abs(y) < 1e100:
         return nothing("The two inputs can be arbitrarily far apart, too far for one picture.")
     words = "" if differing == 1 else f"One of the {differing:,} coordinates that differ."
-    spread = AROUND * max(getattr(noise, "deviation", 0.0) or _width(noise), 1e-300)
+    spread = AROUND * max(noise.deviation or _width(noise), 1e-300)
     if isinstance(noise, DiscreteNoise):
         reach = max(1, min(20, math.ceil(spread / 5)))
         places = np.arange(math.floor(min(x, y)) - reach, math.ceil(max(x, y)) + reach + 1, dtype=float)

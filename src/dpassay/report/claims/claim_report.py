@@ -22,8 +22,6 @@ from dpassay.core.interval import Interval
 from dpassay.core.numbers import middle
 from dpassay.evidence.schema import Real
 from dpassay.evidence.verdict import Verdict
-from dpassay.pipeline.discrete_noise import DiscreteNoise
-from dpassay.pipeline.distributions import Gaussian, Laplace, OneSided
 from dpassay.pipeline.parser import evaluate
 from dpassay.pipeline.pipeline import Pipeline
 from dpassay.pipeline.stages.bits import BitNoise, Flip
@@ -167,14 +165,8 @@ def amount(pipeline: Pipeline) -> Amount | None:
         return Amount(
             "standard deviation", stage.deviation(pipeline.output_regions()[pipeline.noise_positions[0]].region.dim)
         )
-    noise = stage.noise if isinstance(stage, Additive) else None
-    if isinstance(noise, Laplace):
-        return Amount("standard deviation", math.sqrt(2) * middle(noise.scale))
-    if isinstance(noise, Gaussian):
-        return Amount("standard deviation", middle(noise.sigma))
-    if isinstance(noise, DiscreteNoise):
-        return Amount("standard deviation", noise.deviation)
-    return Amount("standard deviation", middle(noise.scale)) if isinstance(noise, OneSided) else None
+    deviation = stage.noise.deviation if isinstance(stage, Additive) else None
+    return None if deviation is None else Amount("standard deviation", deviation)
 
 
 def _ratio(noise: Amount | None, published: Amount | None) -> float | None:
