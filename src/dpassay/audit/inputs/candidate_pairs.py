@@ -16,6 +16,7 @@ from dpassay.audit.inputs.checks import (
     InputPair,
     check_inputs,
     check_neighbours,
+    check_pair,
     check_runs,
     shown,
     why_not_neighbours,
@@ -26,6 +27,8 @@ from dpassay.core.json import plain
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 from dpassay.pipeline.mechanism import is_pipeline
+
+TRIED = 64  # sets of inputs on which a pipeline is run before the audit begins
 
 if TYPE_CHECKING:
     from dpassay.pipeline.pipeline import Pipeline
@@ -67,8 +70,10 @@ def input_sets(
     else:
         found = _listed(given[0], value)
     if given[0] != "inputs":
-        for inputs in found[:64]:
+        for inputs in found[:TRIED]:
             check_neighbours(inputs, relation, pipeline)
+        for inputs in found[TRIED:]:  # all are tried as neighbors, but not all are run
+            check_pair(*inputs, relation, pipeline)
         return found
     neighbouring = [(x, y) for x, y in found if not why_not_neighbours(x, y, relation, pipeline)]
     if not neighbouring:

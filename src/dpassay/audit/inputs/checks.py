@@ -25,10 +25,15 @@ def check_neighbours(inputs: tuple[Any, ...], relation: Neighbours, pipeline: Pi
     """Refuse inputs that a pipeline cannot be run on, and inputs two of which are evidently not neighbors."""
     for x in inputs:
         check_runs(pipeline, x)
-    for x, y in combinations(inputs[:64], 2):
-        why = why_not_neighbours(x, y, relation, pipeline)
-        if why:
-            raise InputError(f"{shown(x)} and {shown(y)} are not neighbors: {why}")
+    for x, y in combinations(inputs, 2):
+        check_pair(x, y, relation, pipeline)
+
+
+def check_pair(x: Any, y: Any, relation: Neighbours, pipeline: Pipeline | None) -> None:
+    """Refuse two inputs that are evidently not neighbors."""
+    why = why_not_neighbours(x, y, relation, pipeline)
+    if why:
+        raise InputError(f"{shown(x)} and {shown(y)} are not neighbors: {why}")
 
 
 def check_runs(pipeline: Pipeline | None, x: Any) -> None:

@@ -8,7 +8,7 @@ from dpassay.audit.outputs.outputs import as_row
 from dpassay.core.neighbours import Neighbours
 from dpassay.core.numbers import middle
 from dpassay.errors import InputError
-from dpassay.exact.dataflow.record_sums import check_neighbours, sums_records
+from dpassay.exact.dataflow.record_sums import check_neighbours
 from dpassay.pipeline.pipeline import Pipeline, run
 from dpassay.pipeline.regions import MonotoneBall
 from dpassay.pipeline.stages.query import Counts, PersonRows, Query
@@ -38,7 +38,7 @@ def why_not_neighbours_of(pipeline: Pipeline, x: Any, y: Any, relation: Neighbou
         return _why_not_answers(pipeline, first, one, other, relation.count)
     if isinstance(first, PersonRows) and (one != other).sum() != 1:
         return f"they differ in {(one != other).sum()} rows, and neighbors differ in one"
-    if relation.relation == "add-remove-record" and sums_records(pipeline, relation):
+    if relation.relation == "add-remove-record":  # the records' vectors are summed, whether all take part or some
         if relation.count > 1:
             return f"a pipeline is run on one record, which says nothing about {relation}"
         if (np.any(one) and np.any(other)) or not keeps_zero(pipeline):

@@ -377,3 +377,36 @@ def test_answers_that_begin_anew_in_the_middle_have_a_pair_of_their_own():
     assert [1, 1, 1, 1, -1] * 2 in moves
     assert [-1, -1, -1, -1, 1] * 2 in moves
     assert [1, -1] in [(y - x).tolist() for x, y in region_pairs(SensitivityBall(math.inf, 1, 2))]
+
+
+@pytest.mark.parametrize("sampled", ["", "poisson(0.5) | ", "poisson(1) | "])
+@pytest.mark.parametrize(("x", "y", "neighbors"), [(1.0, -1.0, False), (1.0, 0.5, False), (1.0, 0.0, True)])
+def test_a_record_that_is_sampled_is_added_or_removed_too(sampled: str, x: float, y: float, neighbors: bool) -> None:
+    pipeline = parse(f"{sampled}clip(l1, 1) | laplace(1)", dim=1)
+    why = why_not_neighbours([x], [y], Neighbours("add-remove-record"), pipeline)
+    assert (not why) is neighbors
+
+
+def test_a_sampled_record_may_be_replaced() -> None:
+    pipeline = parse("subsample(1, 3) | clip(l1, 1) | laplace(1)", dim=1)
+    assert not why_not_neighbours([1.0], [-1.0], Neighbours("replace-record"), pipeline)
+
+
+NEAR = [[0.01 * k] for k in range(64)]
+
+
+def test_the_last_candidates_are_neighbors_too() -> None:
+    pipeline = parse("query(l1, 1) | laplace(1)", dim=1)
+    with pytest.raises(InputError, match=r"are not neighbors: they are \d+"):
+        input_sets(pipeline, pipeline.neighbours, {"candidates": [*NEAR, [100.0]]})
+    assert len(input_sets(pipeline, pipeline.neighbours, {"candidates": [*NEAR, [0.995]]})) == 1
+
+
+def test_the_last_pairs_are_neighbors_too() -> None:
+    pipeline = parse("query(l1, 1) | laplace(1)", dim=1)
+    near = [(x, [x[0] + 1.0]) for x in NEAR]
+    with pytest.raises(InputError, match="are not neighbors: they are 3 apart"):
+        input_sets(pipeline, pipeline.neighbours, {"pairs": [*near, ([0.0], [3.0])]})
+    texts = [f"word{k} stays here" for k in range(64)]
+    with pytest.raises(InputError, match="they differ in 3 words"):
+        input_sets(lambda text: text, Neighbours("word"), {"candidates": [*texts, "all words differ"]})
