@@ -4,6 +4,7 @@ Search for a promising pair, learn what distinguishes its outputs, test that on 
 counterexample. An audit gives only lower bounds: if it refutes nothing, it proves nothing.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -18,6 +19,7 @@ from dpassay.audit.mechanisms.batches import known_independent
 from dpassay.audit.mechanisms.fresh_calls import FreshCalls
 from dpassay.audit.mechanisms.isolation import Watch, watching
 from dpassay.audit.mechanisms.mechanism_hints import misnamed
+from dpassay.audit.mechanisms.memory import memory_in_use
 from dpassay.audit.mechanisms.python_objects import answers
 from dpassay.audit.mechanisms.targets import one_at_a_time, refuse_kept_answers, stores_now
 from dpassay.audit.options import AuditOptions, show_options
@@ -35,13 +37,15 @@ from dpassay.audit.testing.experiment import (
     stream,
 )
 from dpassay.audit.testing.inference import AlphaBudget
+from dpassay.audit.testing.sent_rule import named_by, named_here, sent
 from dpassay.audit.testing.sequential import ALONE, MOST_ALONE, Outcomes, TaskRunner, anytime, fixed, in_this_process
 from dpassay.audit.testing.training import only_none
-from dpassay.audit.verdict import conclude, is_refuted, repeated
+from dpassay.audit.verdict import conclude, is_refuted
 from dpassay.errors import ONLY_NONE, InputError, MechanismError, counted, escape_control_chars
 from dpassay.evidence.verdict import Verdict
 
 DISTRIBUTION_SHARE, ARTIFACTS_SHARE, BATCHES_SHARE, OUTSIDE_SHARE = 0.1, 0.01, 0.05, 0.1  # of the error probability
+COMPARED, SECONDS_OF_COMPARING = 400, 2.0  # calls of each input whose names are compared with those in new processes
 OUTSIDE_RUNS = 0.2  # of the runs, for inputs that the claim is not known to cover
 AGAIN = 4_000  # runs after a refutation, at least, that show how wrong the claim is…
 AGAIN_ALONE = 1_000  # …and if each call gives one output
@@ -179,7 +183,12 @@ class _Audit:
         return only_none(seen) and not answers(self.question.mechanism) and not is_refuted(self.question, self.state)
 
     def _with_fresh_calls(self) -> None:
-        with closing(FreshCalls(self.question.mechanism, self.question.input_sets)) as self.fresh:
+        question = self.question
+
+        def read_rule(data: bytes) -> Callable[[Any], int]:
+            return named_by(data, question.experiment(question.input_sets[0], 0).at_hand())
+
+        with closing(FreshCalls(question.mechanism, question.input_sets, read_rule)) as self.fresh:
             self._phases()
 
     def _phases(self) -> None:
@@ -190,7 +199,7 @@ class _Audit:
         if is_refuted(self.question, self.state):
             rng = stream(self.options.seed, COMPARE, len(inputs))
             refuse_kept_answers(self.question.mechanism, inputs, rng, self.stores, here=self.workers is None)
-            self._refuse_repeated_answers(inputs)
+            self._refuse_dependent_runs(inputs)
             self._say_how_wrong(inputs)
             self._shrink(inputs)
         elif left:
@@ -283,16 +292,22 @@ class _Audit:
                     return
                 yield one
 
-    def _refuse_repeated_answers(self, inputs: tuple[Any, ...]) -> None:
-        """Refuse a mechanism whose runs repeat one answer to an input that varies in new processes."""
-        at = next((k for k, one in enumerate(self.question.input_sets) if one is inputs), None)
-        sides = repeated(self.state) if at is not None and len(inputs) == 2 else {}
-        if sides and self.fresh.vary(at or 0, sides):
-            side, runs = next(iter(sides.items()))
+    def _refuse_dependent_runs(self, inputs: tuple[Any, ...]) -> None:
+        """Refuse a mechanism that the rule distinguishes less often in new processes than in this one."""
+        question, claimed = self.question, self.question.hypothesis
+        at = next((k for k, one in enumerate(question.input_sets) if one is inputs), None)
+        if at is None or len(inputs) != 2 or self.fresh.process is None:
+            return
+        rule = self.state.game.best(claimed).rule
+        until = time.monotonic() + SECONDS_OF_COMPARING
+        table = named_here(question.experiment(inputs, 0), rule, COMPARED, until)
+        odds = math.exp(min(claimed.epsilon, 700.0)) + claimed.delta
+        most, forgets = min(odds / (1 + odds), 1 - 1e-12), memory_in_use(question.mechanism)
+        if self.fresh.named_otherwise(at, sent(rule), table, most, forgets):
             raise InputError(
-                f"the mechanism gave one answer to {shown(inputs[side], 60)} in all of {runs:,} runs, but others in "
-                "new processes: it keeps its answers, so its runs repeat them and show nothing; let each call begin "
-                "without them"
+                f"the rule that would refute the claim ({rule.describe()}) distinguishes the inputs less often in new "
+                "processes than in these runs: a call depends on what earlier calls left, or on what was undone after "
+                "each call, so the runs are not independent and show nothing; let the mechanism keep nothing"
             )
 
     def _say_how_wrong(self, inputs: tuple[Any, ...]) -> None:
@@ -368,6 +383,8 @@ class _Audit:
             there._with_fresh_calls()
         except MechanismError as error:
             self.warnings.append(f"On inputs outside the claim the mechanism failed: {error}"[:500])
+        except InputError:  # its runs there depend on each other, and show nothing
+            return
         self._tell(before + there.state.spent, "looking outside the claim")
         if not is_refuted(there.question, there.state):
             return

@@ -73,7 +73,7 @@ def input_sets(
         for inputs in found[:TRIED]:
             check_neighbours(inputs, relation, pipeline)
         for inputs in found[TRIED:]:  # all are tried as neighbors, but not all are run
-            check_pair(*inputs, relation, pipeline)
+            check_pair(inputs[0], inputs[1], relation, pipeline)
         return found
     neighbouring = [(x, y) for x, y in found if not why_not_neighbours(x, y, relation, pipeline)]
     if not neighbouring:

@@ -91,6 +91,15 @@ def memory_of(mechanism: Any) -> Memory | None:
     return found
 
 
+def memory_in_use(mechanism: Any) -> bool:
+    """Whether calls of a mechanism were seen to keep something for their input, which was forgotten after each.
+
+    >>> memory_in_use(lambda x: x)
+    False
+    """
+    return any(known is mechanism and memory is not None and memory.by_input for known, memory in _KNOWN)
+
+
 _KNOWN: deque[tuple[Any, Memory | None]] = deque(maxlen=KEPT)
 
 

@@ -211,8 +211,10 @@ def draw_singly(mechanism: Mechanism, x: Any, n: int, rng: np.random.Generator) 
     return draw_each(mechanism, [x] * n, rng)
 
 
-def draw_each(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Generator) -> list[Any]:
+def draw_each(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Generator, forget: bool = True) -> list[Any]:
     """One output for each input, in order: at once if the mechanism supports several inputs, otherwise one by one.
+
+    What a call keeps for its input is forgotten after it, if `forget`.
 
     >>> draw_each(as_mechanism(lambda x, rng: -x), [1, 2, 1], np.random.default_rng(0))
     [-1, -2, -1]
@@ -222,7 +224,7 @@ def draw_each(mechanism: Mechanism, inputs: Sequence[Any], rng: np.random.Genera
         return list(at_once(inputs, rng))
     if is_pipeline(mechanism):
         return [attempt(lambda x: only_output(called(mechanism, x, 1, rng)), x) for x in inputs]
-    calls, inner = CallGenerators(rng, memory_of(mechanism)), mechanism
+    calls, inner = CallGenerators(rng, memory_of(mechanism) if forget else None), mechanism
     while isinstance(inner, Loaded):
         inner = inner.mechanism
     if isinstance(inner, RunnableObject) and inner.singly:

@@ -1,0 +1,51 @@
+"""What a decision rule names in this process, and the rule as bytes for one that was started before it was known."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dpassay.audit.distinguishers.base import Distinguisher
+from dpassay.audit.mechanisms.targets import draw_each
+from dpassay.audit.outputs.outputs import read
+from dpassay.audit.testing.decision_rule import DecisionRule
+from dpassay.audit.testing.experiment import COMPARE, SETTLING, Experiment
+from dpassay.core.json import plain
+
+PORTION = 20  # calls of an input in a row
+Named = tuple[int, int, int]  # how often the first and the second input were named, and the calls
+
+
+def sent(rule: DecisionRule) -> bytes:
+    """The rule, but for distinguishers that the other process has itself."""
+    data = {"distinguisher": plain(rule.distinguisher.to_data()), "low": rule.low, "high": rule.high}
+    return json.dumps({**data, "resolution": rule.resolution}).encode()
+
+
+def named_by(data: bytes, at_hand: Sequence[Distinguisher] = ()) -> Callable[[Any], int]:
+    """A function that says which input the rule names for an output: 0, 1, or −1 for neither."""
+    asked = json.loads(data)
+    found = Distinguisher.from_data(asked["distinguisher"], at_hand)
+    rule = DecisionRule(found, asked["low"], asked["high"], 0, 0, 0.0, asked["resolution"])
+
+    def names(output: Any) -> int:
+        first, second = rule.count(read([output]), 0)
+        return 0 if first else 1 if second else -1
+
+    return names
+
+
+def named_here(experiment: Experiment, rule: DecisionRule, calls: int, until: float) -> tuple[Named, ...]:
+    """What a rule names in so many calls of each of two inputs; they end early at `until`, on the monotonic clock."""
+    found, rng = [[0, 0, 0], [0, 0, 0]], experiment.stream(COMPARE, SETTLING)
+    for _ in range(calls // PORTION):
+        for side, x in enumerate(experiment.inputs[:2]):
+            right, wrong = rule.count(read(draw_each(experiment.mechanism, [x] * PORTION, rng)), side)
+            found[side][side] += right
+            found[side][1 - side] += wrong
+            found[side][2] += PORTION
+        if time.monotonic() > until:
+            break
+    return tuple((first, second, runs) for first, second, runs in found)
