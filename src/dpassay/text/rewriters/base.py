@@ -57,6 +57,7 @@ ONE_SENTENCE = (
     "--privacy user"
 )
 COUNTED = "how many texts of an author are rewritten, and where they are among the others, is visible"
+SPENDING = frozenset((REPEATED, ELSEWHERE, FURTHER))  # what only a finite epsilon has to say
 SAME_NAME = "all texts of a person carry the same author name"
 DOUBLES = "the noise is drawn in double precision and the theorem is about real numbers: rounding is not covered"
 
@@ -145,8 +146,10 @@ class TextGuarantee:
 
     @property
     def not_covered(self) -> tuple[str, ...]:
-        """What the guarantee does not cover, in sentences."""
-        return (*self.caveats, *((REPEATED,) if math.isfinite(self.epsilon) else ()))
+        """What the guarantee does not cover, in sentences; where there is no ε, none is spent again."""
+        if math.isfinite(self.epsilon) and not self.doubt:
+            return (*self.caveats, REPEATED)
+        return tuple(caveat for caveat in self.caveats if caveat not in SPENDING)
 
     def __str__(self) -> str:
         whom = "any two texts (local DP)" if self.neighbours.kind == "any" else str(self.neighbours)
@@ -215,14 +218,6 @@ for any two texts (local DP)
             "give a smaller --per-author or a smaller --delta"
         )
     claimed = None if guarantee.claimed is None else (*training, replace(parts[-1], epsilon=guarantee.claimed))
-    texts, others = ("a text is", "another is") if lines is None else ("an author's texts are", "any others are")
-    between = f"{texts} rewritten, or {others} instead"
-    if weights is not None:
-        here = {"text": "is", "author": "its author is"}[weights.unit] if lines is None else "the author is"
-        lost = {"text": "the first", "author": "the author"}[weights.unit]
-        between = (
-            f"{texts} rewritten and {here} in the training corpus, or {others} rewritten and the corpus lacks {lost}"
-        )
     by_author = weights is not None and weights.unit == "author"
     more = [COUNTED, ELSEWHERE] if lines is not None else [FURTHER] if by_author else []
     proofs, assumed = (weights.proofs, weights.assumptions) if weights is not None else ((), ())
@@ -234,10 +229,33 @@ for any two texts (local DP)
         proofs=tuple(dict.fromkeys((*guarantee.proofs, *proofs, Theorem.COMPOSITION.page))),
         caveats=(*caveats, *more),
         unit="text" if lines is None else "author",
-        between=between,
+        between=_between(guarantee, lines, weights),
         parts=parts,
         assumptions=(*assumed, *((SAME_NAME,) if by_author or lines is not None else ())),
     )
+
+
+def _between(guarantee: TextGuarantee, lines: int | None, weights: WeightsGuarantee | None) -> str:
+    """Which two inputs are hard to distinguish; the texts are neighbors of those in their place.
+
+    >>> _between(TextGuarantee(50, neighbours=Neighbours("words(5)")), 3, None)
+    "an author's texts are rewritten, or others are instead; each text and the one in its place are two texts that \
+differ in at most 5 words"
+    """
+    near = guarantee.neighbours.kind != "any"
+    texts, others = ("a text is", "another is") if lines is None else ("an author's texts are", "any others are")
+    others = others.removeprefix("any ") if near else others
+    between = f"{texts} rewritten, or {others} instead"
+    if weights is not None:
+        here = {"text": "is", "author": "its author is"}[weights.unit] if lines is None else "the author is"
+        lost = {"text": "the first", "author": "the author"}[weights.unit]
+        between = (
+            f"{texts} rewritten and {here} in the training corpus, or {others} rewritten and the corpus lacks {lost}"
+        )
+    if not near:
+        return between
+    pair = "the text and the one in its place" if lines is None else "each text and the one in its place"
+    return "; ".join(filter(None, (between, f"{pair} are {guarantee.neighbours}", guarantee.outside)))
 
 
 def _total(terms: Iterable[tuple[int, float]]) -> float:
