@@ -156,6 +156,22 @@ def test_exact_verdicts_on_what_the_authors_claim():
     assert not any(hasattr(made(name), "exact") for name in ("madlib", "custext", "santext-plus"))
 
 
+@pytest.mark.parametrize("epsilon", [0.5, 4, 60, 1000])
+@pytest.mark.parametrize("rules", [{"unknown": "replaced"}, {"unknown": "replaced", "numbers": "replaced"}])
+def test_one_group_holds_what_the_exact_check_proves(epsilon, rules):
+    """With K words or fewer there is one group, and the claim holds: 12 was once said to be refuted by 12.0001."""
+    for vocabulary in (THREE, Vocabulary(tuple("abcdefg"), generator("one group").normal(size=(7, 3)))):
+        rewriter = word_level.custext_as_published(epsilon, vocabulary=vocabulary, longest=3, **rules)
+        held = rewriter.guarantee
+        assert rewriter.exact().proven
+        assert held.holds
+        assert "claimed" not in str(held)
+        texts = (*vocabulary.words, "oslo")
+        logs = np.array([[rewriter.log_prob(out, text) for out in vocabulary.words] for text in texts])
+        largest = max(float((row - logs).max()) for row in logs)
+        assert 3 * largest <= held.epsilon <= 3 * epsilon
+
+
 @pytest.mark.parametrize("name", ["madlib", "santext", "santext-plus", "tem", "custext"])
 def test_the_parameter_that_keeps_a_true_epsilon_is_found(file, name):
     asked = Specification.read(f"{name},vocabulary={file},longest=4", {"gamma": 9} if name == "tem" else {})
