@@ -145,6 +145,21 @@ class TextGuarantee:
         return self.epsilon <= self.stated and math.isfinite(self.epsilon) and not self.doubt
 
     @property
+    def why_not(self) -> str:
+        """Why the claim does not hold; empty if it does.
+
+        >>> TextGuarantee(math.inf, outside="unknown words are copied").why_not
+        'no finite epsilon holds; unknown words are copied'
+        """
+        if self.holds:
+            return ""
+        if self.doubt:
+            return self.doubt
+        if math.isfinite(self.epsilon):
+            return f"epsilon {upward(self.epsilon)} holds, not the claimed {self.stated:g}"
+        return "; ".join(filter(None, ("no finite epsilon holds", self.outside)))
+
+    @property
     def not_covered(self) -> tuple[str, ...]:
         """What the guarantee does not cover, in sentences; where there is no ε, none is spent again."""
         if math.isfinite(self.epsilon) and not self.doubt:

@@ -284,8 +284,28 @@ def test_what_does_not_hold_is_rewritten_on_request_alone(file, tmp_path, monkey
             cli.main()
         assert int(stopped.value.code or 0) == code
         assert said in capfd.readouterr().err
-    stated = json.loads((tmp_path / "out.txt.json").read_text())["guarantee"]
+    found = json.loads((tmp_path / "out.txt.json").read_text())
+    stated = found["guarantee"]
     assert (stated["holds"], stated["epsilon"], stated["as_published"]) == (False, "inf", "published" in model)
+    assert found["allowed_by"].startswith("--as-published: no finite epsilon holds; the number of words is visible; ")
+    assert found["allowed_by"].rpartition("; ")[2] in stated["sentence"]
+
+
+def test_what_holds_needs_no_permission(file, tmp_path, monkeypatch, capfd):
+    (tmp_path / "in.txt").write_text("a b\n")
+    for name, more, allowed in (
+        ("santext", ["--as-published"], None),
+        ("custext-as-published,unknown=replaced", ["--as-published"], "as its authors published it"),
+    ):
+        out = tmp_path / f"{name}.txt"
+        line = ["rewrite", "--model", f"{name},vocabulary={file}", "-e", "2", "--in", f"{tmp_path}/in.txt"]
+        monkeypatch.setattr("sys.argv", ["dpassay", *line, *more, "--out", str(out)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        assert int(stopped.value.code or 0) == 0, capfd.readouterr().err
+        found = json.loads((tmp_path / f"{name}.txt.json").read_text())
+        assert ("allowed_by" in found) is (allowed is not None)
+        assert (allowed or "") in found.get("allowed_by", "")
 
 
 # ── What is refused ─────────────────────────────────────────────────────────────────────────────
