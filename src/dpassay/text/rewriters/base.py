@@ -61,6 +61,11 @@ SPENDING = frozenset((REPEATED, ELSEWHERE, FURTHER))  # what only a finite epsil
 SAME_NAME = "all texts of a person carry the same author name"
 DOUBLES = "the noise is drawn in double precision and the theorem is about real numbers: rounding is not covered"
 
+PREDICTABLE = (
+    "the noise is drawn by numpy's PCG64, seeded by the operating system: it is not a cryptographic generator, and "
+    "whoever can work out its state knows the noise"
+)
+
 
 @dataclass(frozen=True)
 class GuaranteePart:
