@@ -158,6 +158,7 @@ def train(
     """
     place, begun = Path(folder), time.monotonic()
     resume = resume and not emptied(place, SECRETS)  # no round was taken, and no noise was drawn
+    asked = settings.plan.rounds
     settings, deviation = _other_rounds(place, settings) if resume else (settings, None)
     planted = _planted(settings, vocabulary)
     copies = (
@@ -172,6 +173,8 @@ def train(
     trainable = make_trainable(units.texts, vocabulary, settings, where)
     run = TrainingRun(settings, units, trainable, where, deviation)
     about, arrays, secrets = (_continued if resume else _fresh)(place, run)
+    if about.done > asked:
+        warn(f"{about.done:,} rounds are done already, more than the {asked:,} requested: training ends with them")
     if arrays is not None:
         trainable.load(arrays, place)
     if secrets:

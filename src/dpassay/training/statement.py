@@ -185,9 +185,10 @@ def as_text(stated: dict[str, Any]) -> str:
     ends = below(epsilon["lower"], 6), above(epsilon["upper"], 6)
     command = ["dpassay", "check", "--pipeline", made["pipeline"], "--neighbours", "add-remove-record"]
     command += ["--dim", "1", "--delta", repr(guarantee["delta"]), "--epsilon", above(epsilon["upper"])]
+    whose = f" of all {guarantee['of_rounds']:,} planned rounds" if "of_rounds" in guarantee else ""
     lines += [
         f"({above(epsilon['upper'])}, {guarantee['delta']:g})-differential privacy between {guarantee['neighbours']}.",
-        f"The true ε lies in [{ends[0]}, {ends[1]}] if the assumptions below hold. It "
+        f"The true ε{whose} lies in [{ends[0]}, {ends[1]}] if the assumptions below hold. It "
         "holds for all weights of all rounds together, not only for the last ones.",
         *(_early(rounds["done"], guarantee["of_rounds"]) if "of_rounds" in guarantee else ()),
         "",

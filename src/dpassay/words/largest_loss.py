@@ -60,8 +60,10 @@ def largest_loss(mechanism: WordMechanism, uniform: tuple[int, ...] = (), outsid
             return _metric(plain, uniform, outside)
         found = worst_pairs(replace(plain, uniform=uniform), outside=outside)["loss"]
         return LargestLoss(found.upper, found.error)
-    if isinstance(mechanism, CusText) and len(mechanism.vocabulary) <= mechanism.K:
-        return LargestLoss(mechanism.epsilon, 1e-9 * mechanism.epsilon)  # one group: point 4, rounded generously
+    if isinstance(mechanism, CusText) and (words := len(mechanism.vocabulary)) <= mechanism.K:  # one group
+        if words * words > HELD:
+            return LargestLoss(mechanism.epsilon, 1e-9 * mechanism.epsilon)  # point 4, rounded generously
+        return _nearest(NearestWords(mechanism.vocabulary, mechanism.epsilon, K=words), uniform, outside)
     if isinstance(mechanism, CusText | SanTextPlus):
         return LargestLoss(math.inf)
     raise InputError(f"the largest loss of {type(mechanism).__name__} is not known")

@@ -143,3 +143,32 @@ def test_a_delta_that_is_too_large_is_worth_a_warning(here, tmp_path):
     code, _, err = here(*QUICK, "--noise-multiplier", 1, "--delta", 0.1, "--out", tmp_path / "m")
     assert code == 0
     assert "warning: delta 0.1 is at least 1 over the number of units" in err
+
+
+@pytest.mark.parametrize("command", ["lm", "adept"])
+def test_help_does_not_promise_that_a_seed_repeats_private_noise(monkeypatch, capfd, command):
+    monkeypatch.setattr(sys, "argv", ["dpassay", "train", command, "--help"])
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        cli.main()
+    out = " ".join(capfd.readouterr().out.split())
+    assert "The same seed gives the same result. " not in out
+    assert "starting weights" in out.partition("--seed ")[2].partition("--device")[0]
+    assert "unless --noise-source is torch" in out.partition("--seed ")[2].partition("--device")[0]
+
+
+def test_an_early_end_is_said_where_epsilon_is_printed(here, tmp_path, monkeypatch):
+    given = (*QUICK[:2], "--rate", 0.2, "--noise-multiplier", 1, "--out", tmp_path / "m")
+
+    def tell(done, of, note):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as stopping, interruptible():
+        stopping.setattr(common, "progress_lines", lambda: tell)
+        assert here(*given, "--rounds", 9)[0] == 130
+    code, out, err = here(*given, "--rounds", 3, "--resume")
+    assert (code, "more than the" in err) == (0, False)
+    assert "  that is for all 9 planned rounds; training ended early" in out
+    assert "  rounds: 3\n" in out
+    code, out, _ = here(*given[:-1], tmp_path / "whole", "--rounds", 3)
+    assert (code, "planned rounds" in out) == (0, False)

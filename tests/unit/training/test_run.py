@@ -184,10 +184,21 @@ def test_a_run_that_has_done_enough_is_finished(tmp_path):
     assert pipeline.endswith("times(6)")
     verdict = check(pipeline, epsilon=9, delta=1e-5, neighbours="add-remove-record", dim=1)
     assert guarantee["epsilon"]["upper"] == guarantee["when_finished"]["upper"] == verdict.epsilon.upper
-    assert "planned for 6 rounds and ended after 3" in (tmp_path / "m" / "statement.md").read_text()
+    text = (tmp_path / "m" / "statement.md").read_text()
+    assert "planned for 6 rounds and ended after 3" in text
+    assert "The true ε of all 6 planned rounds lies in [" in text
     assert json.loads((tmp_path / "m" / "statement.json").read_text()) == found.statement
     assert not (tmp_path / "m" / SECRETS).exists()
     assert not any(":" in name for name in weights(tmp_path / "m"))
+
+
+@pytest.mark.parametrize(("asked", "said"), [(1, 1), (2, 1), (3, 0), (5, 0)])
+def test_fewer_rounds_than_are_done_are_worth_a_sentence(tmp_path, asked, said):
+    interrupted(tmp_path / "m", settings(rounds=6))
+    told = []
+    found = train(SAID, tmp_path / "m", settings(rounds=asked), vocabulary=known_words(), resume=True, warn=told.append)
+    sentence = f"3 rounds are done already, more than the {asked} requested: training ends with them"
+    assert (found.statement["rounds"]["done"], told.count(sentence), len(told)) == (max(3, asked), said, said)
 
 
 def test_a_key_and_a_finished_statement_are_never_there_together(tmp_path, monkeypatch):

@@ -140,7 +140,8 @@ def rewrite(
     guarantee = covering(_guarantee_of(order, rewriter, check), per_author, getattr(rewriter, "weights", None))
     with working("reading the model"):
         stated = state(rewriter, guarantee)
-    _check_published(rewriter, guarantee, as_published)
+    if why := _check_published(rewriter, guarantee, as_published):
+        stated["allowed_by"] = f"--as-published: {why}"
     stated["input"] = "standard input" if source is None else source.name  # no fingerprint, which would be a leak
     stated |= _about_columns(form)
     done = None
@@ -220,15 +221,16 @@ def order_of(
     return Order(str(named), value, asked[2], true)
 
 
-def _check_published(rewriter: Rewriter, guarantee: TextGuarantee, allowed: bool) -> None:
-    """Refuse a rewriter as published, or one whose claim does not hold, unless that is wanted."""
-    if allowed or (guarantee.holds and not guarantee.as_published):
-        return
+def _check_published(rewriter: Rewriter, guarantee: TextGuarantee, allowed: bool) -> str:
+    """Why a rewriter needs --as-published, or an empty text: refused without it, as published or with a false claim."""
     from dpassay.text.rewriters.base import describe
     from dpassay.text.rewriters.rewriting import WHY_NOT
 
-    if (mechanism := describe(rewriter).get("mechanism")) == "none":
-        return  # somebody asked for no noise by name
+    mechanism = describe(rewriter).get("mechanism")
+    if (guarantee.holds and not guarantee.as_published) or mechanism == "none":  # no noise, by name
+        return ""
+    if allowed:
+        return guarantee.why_not or "the mechanism is used as its authors published it"
     if mechanism == "adept-as-published":
         raise InputError(WHY_NOT)
     raise InputError(f"the guarantee would be: {guarantee}. To run it anyway, add --as-published.")

@@ -39,6 +39,21 @@ VocabularyFromCorpus = Annotated[
 AsPublished = Annotated[
     bool, typer.Option("--as-published", help="Allow a mechanism although its claim does not hold.")
 ]
+# With privacy, samples and noise come from the operating system, whatever the seed.
+AdeptSeed = Annotated[
+    int,
+    typer.Option(
+        help="The same seed gives the same result; with --privacy it fixes the starting weights only, unless "
+        "--noise-source is torch."
+    ),
+]
+ModelSeed = Annotated[
+    int,
+    typer.Option(
+        help="Fixes the starting weights and the canaries. Samples and noise differ from run to run, unless "
+        "--noise-source is torch."
+    ),
+]
 NoiseSource = Annotated[str, typer.Option(help="os, opendp, or torch, which takes it from --seed: no guarantee.")]
 
 
@@ -68,7 +83,7 @@ def adept(
     ] = 0.1,
     gradient_clip: Annotated[float, typer.Option(help="With --privacy: clipping norm of a unit's gradient.")] = 0.5,
     noise_source: NoiseSource = "os",
-    seed: Seed = 0,
+    seed: AdeptSeed = 0,
     device: Device = "cpu",
     resume: Resume = False,
     as_json: AsJson = False,
@@ -325,7 +340,7 @@ def lm(
     canary_kind: Annotated[
         str, typer.Option(help="updates (an attacker who sees each round) or sentences (one who has the model).")
     ] = "updates",
-    seed: Seed = 0,
+    seed: ModelSeed = 0,
     device: Device = "cpu",
     resume: Resume = False,
     as_json: AsJson = False,

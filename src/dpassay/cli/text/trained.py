@@ -82,6 +82,9 @@ def show_private(found: dict[str, Any], as_json: bool) -> None:
     else:
         low, high = guarantee["epsilon"]["lower"], guarantee["epsilon"]["upper"]
         print(f"  epsilon: [{below(low, 5)}, {above(high, 5)}] at delta {guarantee['delta']:g}")
+        if "of_rounds" in guarantee:
+            print(f"  that is for all {guarantee['of_rounds']:,} planned rounds; training ended early, which may have")
+            print("  depended on the weights, so that fewer rounds are not charged less")
         print(f"  between: {guarantee['neighbours']}")
         print(f"  noise multiplier: {found['mechanism']['noise_multiplier']:.4g}")
     if perplexity["before"] is not None and perplexity["after"] is not None:

@@ -57,8 +57,14 @@ ONE_SENTENCE = (
     "--privacy user"
 )
 COUNTED = "how many texts of an author are rewritten, and where they are among the others, is visible"
+SPENDING = frozenset((REPEATED, ELSEWHERE, FURTHER))  # what only a finite epsilon has to say
 SAME_NAME = "all texts of a person carry the same author name"
 DOUBLES = "the noise is drawn in double precision and the theorem is about real numbers: rounding is not covered"
+
+PREDICTABLE = (
+    "the noise is drawn by numpy's PCG64, seeded by the operating system: it is not a cryptographic generator, and "
+    "whoever can work out its state knows the noise"
+)
 
 
 @dataclass(frozen=True)
@@ -144,9 +150,26 @@ class TextGuarantee:
         return self.epsilon <= self.stated and math.isfinite(self.epsilon) and not self.doubt
 
     @property
+    def why_not(self) -> str:
+        """Why the claim does not hold; empty if it does.
+
+        >>> TextGuarantee(math.inf, outside="unknown words are copied").why_not
+        'no finite epsilon holds; unknown words are copied'
+        """
+        if self.holds:
+            return ""
+        if self.doubt:
+            return self.doubt
+        if math.isfinite(self.epsilon):
+            return f"epsilon {upward(self.epsilon)} holds, not the claimed {self.stated:g}"
+        return "; ".join(filter(None, ("no finite epsilon holds", self.outside)))
+
+    @property
     def not_covered(self) -> tuple[str, ...]:
-        """What the guarantee does not cover, in sentences."""
-        return (*self.caveats, *((REPEATED,) if math.isfinite(self.epsilon) else ()))
+        """What the guarantee does not cover, in sentences; where there is no ε, none is spent again."""
+        if math.isfinite(self.epsilon) and not self.doubt:
+            return (*self.caveats, REPEATED)
+        return tuple(caveat for caveat in self.caveats if caveat not in SPENDING)
 
     def __str__(self) -> str:
         whom = "any two texts (local DP)" if self.neighbours.kind == "any" else str(self.neighbours)
@@ -215,14 +238,6 @@ for any two texts (local DP)
             "give a smaller --per-author or a smaller --delta"
         )
     claimed = None if guarantee.claimed is None else (*training, replace(parts[-1], epsilon=guarantee.claimed))
-    texts, others = ("a text is", "another is") if lines is None else ("an author's texts are", "any others are")
-    between = f"{texts} rewritten, or {others} instead"
-    if weights is not None:
-        here = {"text": "is", "author": "its author is"}[weights.unit] if lines is None else "the author is"
-        lost = {"text": "the first", "author": "the author"}[weights.unit]
-        between = (
-            f"{texts} rewritten and {here} in the training corpus, or {others} rewritten and the corpus lacks {lost}"
-        )
     by_author = weights is not None and weights.unit == "author"
     more = [COUNTED, ELSEWHERE] if lines is not None else [FURTHER] if by_author else []
     proofs, assumed = (weights.proofs, weights.assumptions) if weights is not None else ((), ())
@@ -234,10 +249,33 @@ for any two texts (local DP)
         proofs=tuple(dict.fromkeys((*guarantee.proofs, *proofs, Theorem.COMPOSITION.page))),
         caveats=(*caveats, *more),
         unit="text" if lines is None else "author",
-        between=between,
+        between=_between(guarantee, lines, weights),
         parts=parts,
         assumptions=(*assumed, *((SAME_NAME,) if by_author or lines is not None else ())),
     )
+
+
+def _between(guarantee: TextGuarantee, lines: int | None, weights: WeightsGuarantee | None) -> str:
+    """Which two inputs are hard to distinguish; the texts are neighbors of those in their place.
+
+    >>> _between(TextGuarantee(50, neighbours=Neighbours("words(5)")), 3, None)
+    "an author's texts are rewritten, or others are instead; each text and the one in its place are two texts that \
+differ in at most 5 words"
+    """
+    near = guarantee.neighbours.kind != "any"
+    texts, others = ("a text is", "another is") if lines is None else ("an author's texts are", "any others are")
+    others = others.removeprefix("any ") if near else others
+    between = f"{texts} rewritten, or {others} instead"
+    if weights is not None:
+        here = {"text": "is", "author": "its author is"}[weights.unit] if lines is None else "the author is"
+        lost = {"text": "the first", "author": "the author"}[weights.unit]
+        between = (
+            f"{texts} rewritten and {here} in the training corpus, or {others} rewritten and the corpus lacks {lost}"
+        )
+    if not near:
+        return between
+    pair = "the text and the one in its place" if lines is None else "each text and the one in its place"
+    return "; ".join(filter(None, (between, f"{pair} are {guarantee.neighbours}", guarantee.outside)))
 
 
 def _total(terms: Iterable[tuple[int, float]]) -> float:

@@ -92,11 +92,12 @@ def rewritten(order: Order, lines: list[str]) -> list[str]:
 def with_randomness_seen(order: Order, rewriter: Rewriter, guarantee: TextGuarantee) -> TextGuarantee:
     """What somebody's own rewriter declares, with what two runs show of its randomness.
 
-    If two processes write exactly the same, calls continue and grow longer until chance cannot explain it; the
-    guarantee then has a doubt. If that takes longer than `SECONDS` or `WAITED`, the guarantee states what was seen. The
-    rewriter must be new: what it writes first here is compared with what it writes first in another process. One whose
-    calls are independent, and for which a text's place among the others does not matter, is doubted with a probability
-    of at most `UNLIKELY`.
+    If two processes write exactly the same from some call on, calls continue and grow longer until chance cannot
+    explain it; the guarantee then has a doubt. If that takes longer than `SECONDS` or `WAITED`, the guarantee states
+    what was seen. At least `CALLS` calls are compared if they are fast, and the first two if not. The rewriter must be
+    new: what it writes first here is compared with what it writes first in another process. One whose calls are
+    independent, and for which a text's place among the others does not matter, is doubted with a probability of at most
+    `UNLIKELY`.
     """
     texts = [text for text in PROBES for _ in range(COPIES)]
     here: list[list[str]] = []
@@ -104,27 +105,49 @@ def with_randomness_seen(order: Order, rewriter: Rewriter, guarantee: TextGuaran
     with closing(make_executor(1)) as other:  # a new process, which begins as this one did
         for target in LOOKS:
             batches = [texts] * (target - calls - 1) + [texts * max(1, target // COPIES)]
-            calls, written = target, [released(rewriter, batch, order.rewriter) for batch in batches]
-            here += written
-            if written != list(other.map(partial(rewritten, order), batches)):
+            calls, begun = target, time.monotonic()
+            written = [released(rewriter, batch, order.rewriter) for batch in batches]
+            took = time.monotonic() - begun
+            here = alike_at_the_end(here, written, other.map(partial(rewritten, order), batches))
+            if not here and (calls >= CALLS or took * CALLS > SECONDS):
                 return guarantee
-            if likeliest(here) <= UNLIKELY / len(LOOKS):
+            if not here:
+                continue
+            # Half of it is for calls that are alike from the first on, half for all other beginnings together.
+            rare = UNLIKELY / len(LOOKS) / (2 if len(here) == calls else 2 * calls)
+            if likeliest(here) <= rare:
                 return replace(
                     guarantee, doubt="its randomness comes from a fixed seed: another run wrote exactly the same"
                 )
             usual = here[0][::COPIES]
             constant = all(run == [t for t in usual for _ in range(COPIES)] * (len(run) // len(texts)) for run in here)
-            if constant and chance_of_no_randomness(guarantee, len(set(usual)), 2 * calls) <= UNLIKELY / len(LOOKS):
+            if constant and chance_of_no_randomness(guarantee, len(set(usual)), 2 * len(here)) <= rare:
                 seen = (
                     f"no randomness was seen: each of {len(PROBES)} texts was rewritten in the same way in "
-                    f"{2 * calls:,} calls, which at the declared epsilon has a probability below {UNLIKELY:g}"
+                    f"{2 * len(here):,} calls, which at the declared epsilon has a probability below {UNLIKELY:g}"
                 )
                 return replace(guarantee, doubt=seen)
             if calls >= CALLS and (time.process_time() > until or time.monotonic() > latest):
                 break
+    if len(here) < CALLS:
+        return guarantee
     if constant:
         return _noting(guarantee, f"no randomness was seen in {CALLS} calls and more")
     return _noting(guarantee, "two runs wrote exactly the same, as with a fixed seed")
+
+
+def alike_at_the_end(
+    before: list[list[str]], mine: Sequence[list[str]], theirs: Iterable[list[str]]
+) -> list[list[str]]:
+    """The calls since the last one in which two runs wrote different texts: a fixed seed may begin after the first.
+
+    >>> alike_at_the_end([["a"]], [["b"], ["c"], ["d"]], [["x"], ["c"], ["d"]])
+    [['c'], ['d']]
+    """
+    found = before
+    for one, other in zip(mine, theirs, strict=True):
+        found = [*found, one] if one == other else []
+    return found
 
 
 def _noting(guarantee: TextGuarantee, seen: str) -> TextGuarantee:

@@ -160,6 +160,8 @@ class Causal:
         """The model in the library's own form, with its tokenizer; what an adapter learned is added to the weights."""
         with quietly():
             if self.adapter is not None:
+                for config in self.model.peft_config.values():
+                    put_in_order(config)
                 self.model.save_pretrained(folder / ADAPTER)
             whole = self.model if self.adapter is None else deepcopy(self.model).merge_and_unload()
             whole.save_pretrained(folder / KEPT)
@@ -207,6 +209,20 @@ class Adapter:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # GPT-2's matrices are transposed, which peft notes and handles
             return peft.get_peft_model(model, asked)
+
+
+def put_in_order(config: Any) -> None:
+    """Make sorted lists of a configuration's sets, whose order would differ from run to run in its file.
+
+    >>> from types import SimpleNamespace
+    >>> config = SimpleNamespace(target_modules={"b", "a"}, r=8)
+    >>> put_in_order(config)
+    >>> config
+    namespace(target_modules=['a', 'b'], r=8)
+    """
+    for name, value in list(vars(config).items()):
+        if isinstance(value, set | frozenset):
+            setattr(config, name, sorted(value))
 
 
 def trained(network: nn.Module) -> dict[str, nn.Parameter]:

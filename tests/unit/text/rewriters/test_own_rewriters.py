@@ -82,6 +82,26 @@ class BitCapitals(Bit):
     def rewrite(self, texts, rng):
         return [text.upper() for text in texts]
 
+class Later(RR):  # of its calls, only the first ones use the generator that is given to them
+    first = 1
+
+    def rewrite(self, texts, rng):
+        self.calls = getattr(self, "calls", 0) + 1
+        return super().rewrite(texts, rng if self.calls <= self.first else np.random.default_rng(0))
+
+class MuchLater(Later):
+    first = 5
+
+class BitLater(Bit):
+    def rewrite(self, texts, rng):
+        self.calls = getattr(self, "calls", 0) + 1
+        return super().rewrite(texts, rng if self.calls == 1 else np.random.default_rng(self.calls))
+
+class CapitalsLater(RR):
+    def rewrite(self, texts, rng):
+        self.calls = getattr(self, "calls", 0) + 1
+        return super().rewrite(texts, rng) if self.calls == 1 else [text.upper() for text in texts]
+
 class OneCoin(RR):
     def rewrite(self, texts, rng):
         return [rng.integers(2) and "" or ""] * len(texts) if rng.random() < 0.5 else ["x"] * len(texts)
@@ -167,6 +187,11 @@ def test_a_declared_epsilon_is_said_to_be_declared(here):
         ("BitOfModule", 7, "none: its randomness comes from a fixed seed"),
         ("BitOfText", 2, "none: no randomness was seen"),
         ("BitCapitals", 2, "none: no randomness was seen"),
+        ("Later", 1, "none: its randomness comes from a fixed seed"),
+        ("MuchLater", 1, "none: its randomness comes from a fixed seed"),
+        ("BitLater", 2, "none: its randomness comes from a fixed seed"),
+        ("BitLater", 7, "none: its randomness comes from a fixed seed"),
+        ("CapitalsLater", 0.1, "none: no randomness was seen"),
     ],
 )
 def test_randomness_that_is_no_secret_is_found(here, name, epsilon, why):

@@ -1,19 +1,31 @@
 """A budget per author: how many lines are rewritten, what is stated, and that an interruption does not add any."""
 
 import json
+import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
 from dpassay.text.corpora.records import AuthorLimit, Table
 from dpassay.text.corpora.utterance import Utterance
-from dpassay.text.rewriters.base import ONE_SENTENCE, TextGuarantee, WeightsGuarantee, covering
+from dpassay.text.rewriters.base import (
+    ONE_SENTENCE,
+    REPEATED,
+    TextGuarantee,
+    WeightsGuarantee,
+    covering,
+    statement,
+)
+from dpassay.text.rewriters.words import word_level
 from dpassay.training.units import gathered
+from dpassay.words.vocabulary import Vocabulary
 
 RESPONSE = ("rewrite", "--python", "sample_rewriters:Response", "--epsilon", 2, "--set", "longest=3", "--as-published")
 LOUD = ("rewrite", "--python", "sample_rewriters:loud", "--as-published")  # without ε, which takes less time
+THREE = Vocabulary(("a", "b", "c"), np.array([[0.0], [1.0], [3.0]]))
 SAID = [("ann", "to boston"), ("bob", "to denver"), ("ann", "fares"), ("ann", "from boston"), ("bob", "monday")]
 
 
@@ -159,3 +171,58 @@ def test_a_delta_of_one_guarantees_nothing_and_says_why():
 
 def test_one_text_is_not_in_the_plural():
     assert "at most 1 text is rewritten" in str(covering(TextGuarantee(50), 1))
+
+
+@pytest.mark.parametrize("kind", ["words(5)", "words(1)", "tokens(3)"])
+@pytest.mark.parametrize("lines", [None, 1, 4])
+def test_texts_that_must_be_neighbors_are_not_said_to_be_any(kind, lines):
+    one = TextGuarantee(3, neighbours=Neighbours(kind), outside="the number of words is visible")
+    for weights in (None, WeightsGuarantee(4, 1e-5, "author")):
+        if (lines, weights) == (None, None):
+            continue
+        held = covering(one, lines, weights).to_dict()
+        assert "any other" not in held["between"]
+        for field in (held["between"], held["sentence"]):
+            assert str(Neighbours(kind)) in field
+            assert field.endswith("; the number of words is visible")
+        assert held["neighbours"] == kind
+    assert covering(TextGuarantee(3), 2).between == "an author's texts are rewritten, or any others are instead"
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        word_level.santext(2, vocabulary=THREE, longest=5),
+        word_level.madlib(2, vocabulary=THREE, longest=5),
+        word_level.custext_as_published(2, vocabulary=THREE, longest=5, K=3, unknown="replaced"),
+    ],
+    ids=["santext", "madlib", "custext-as-published"],
+)
+def test_the_statement_of_word_mechanisms_agrees_with_itself(mechanism):
+    held = statement(mechanism, covering(mechanism.guarantee, 2))["guarantee"]
+    assert held["neighbours"] == "words(5)"
+    for field in (held["between"], held["sentence"]):
+        assert "two texts that differ in at most 5 words; the number of words is visible" in field
+
+
+def test_a_statement_of_a_word_mechanism_says_it(here, tmp_path):
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(lines(SAID))
+    assert here(*RESPONSE, "--in", source, "--per-author", 2, "--out", out)[0] == 0
+    held = json.loads((tmp_path / "out.jsonl.json").read_text())["guarantee"]
+    assert held["between"] == (
+        "an author's texts are rewritten, or others are instead; each text and the one in its place are two texts "
+        "that differ in at most 3 words"
+    )
+
+
+@pytest.mark.parametrize("lines", [None, 2])
+def test_where_there_is_no_epsilon_none_is_spent_again(lines):
+    doubted = TextGuarantee(2, declared_by="mine:RR", doubt="an audit refuted it", caveats=("noted",))
+    for none in (doubted, TextGuarantee(math.inf, caveats=("noted",))):
+        said = covering(none, lines).not_covered
+        assert said[0] == "noted"
+        assert not any("again" in one for one in said)
+    assert REPEATED in covering(TextGuarantee(2), lines).not_covered
+    weights = WeightsGuarantee(4, 1e-5, "author")
+    assert not any("again" in one for one in covering(doubted, None, weights).not_covered)

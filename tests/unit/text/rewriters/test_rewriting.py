@@ -11,6 +11,7 @@ from dpassay.audit.mechanisms.targets import describe  # noqa: E402
 from dpassay.compute import threads  # noqa: E402
 from dpassay.text.rewriters.base import (  # noqa: E402
     DOUBLES,
+    PREDICTABLE,
     REPEATED,
     WEIGHTS,
     as_mechanism,
@@ -141,7 +142,7 @@ def test_what_is_promised_is_stated(model):
 )
 def test_what_is_not_covered_is_said(model, mechanism, doubles):
     said = statement(rewriter(model, mechanism))["guarantee"]["not_covered"]
-    assert said == [WEIGHTS, *[DOUBLES] * doubles, REPEATED]
+    assert said == [WEIGHTS, *[DOUBLES, PREDICTABLE] * doubles, REPEATED]
 
 
 def test_a_rewriter_says_what_it_is_and_fits_its_model(model):

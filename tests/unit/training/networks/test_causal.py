@@ -221,6 +221,8 @@ def test_an_adapter_trains_small_matrices_and_leaves_the_base_model(base, tmp_pa
         torch.testing.assert_close(network(table), found.network(table), rtol=1e-4, atol=1e-5)
         assert not torch.allclose(network(table)[..., 1:], first(input_ids=table - 1).logits, atol=1e-4)
     assert (tmp_path / "m" / "adapter" / "adapter_model.safetensors").exists()
+    named = json.loads((tmp_path / "m" / "adapter" / "adapter_config.json").read_text())["target_modules"]
+    assert (len(named) > 1, named) == (True, sorted(named))  # not in the order of a set, which differs between runs
     causal = Causal(str(base), torch.device("cpu"), Adapter(2))
     weights = {name: p.data for name, p in causal.network.named_parameters() if p.requires_grad}
     tables = torch.from_numpy(causal.numbers([u.text for u in SAID[:6]]).reshape(3, 1, 2, -1))

@@ -17,7 +17,7 @@ from dpassay.compute.threads import torch_in_threads
 from dpassay.errors import InputError
 from dpassay.evidence.verdict import Verdict
 from dpassay.text.models.autoencoder import APART, BATCH
-from dpassay.text.rewriters.base import DOUBLES, WEIGHTS, TextGuarantee, WeightsGuarantee
+from dpassay.text.rewriters.base import DOUBLES, PREDICTABLE, WEIGHTS, TextGuarantee, WeightsGuarantee
 from dpassay.text.rewriters.vectors.adept import TrainedAutoencoder, load
 from dpassay.text.rewriters.vectors.release import MECHANISMS, Release
 
@@ -140,7 +140,7 @@ class LatentRewriter(_Autoencoder):
             noise.delta,
             claimed=claimed,
             proofs=noise.proofs,
-            caveats=(*((missing,) if missing else ()), *((DOUBLES,) if not noise.recipe.on_grid else ())),
+            caveats=(*((missing,) if missing else ()), *((DOUBLES, PREDICTABLE) if not noise.recipe.on_grid else ())),
             as_published=noise.mechanism == "adept-as-published",
         )
 

@@ -13,7 +13,7 @@ pytest.importorskip("transformers", reason="needs pip install 'dpassay[language-
 torch = pytest.importorskip("torch")
 
 import tiny_models  # noqa: E402
-from dpassay.text.rewriters.base import PRETRAINED, TIMING  # noqa: E402
+from dpassay.text.rewriters.base import PRETRAINED, TIMING, statement  # noqa: E402
 from dpassay.text.rewriters.catalogue import Specification  # noqa: E402
 from dpassay.text.rewriters.vectors import bart  # noqa: E402
 from dpassay.text.rewriters.vectors.grid_noise import CubeNoise  # noqa: E402
@@ -45,18 +45,38 @@ def test_the_noise_is_the_least_for_the_diameter_of_the_cube() -> None:
 def test_the_classic_formula_loses_what_its_curve_says() -> None:
     rewriter = bart.as_published(250, tiny_models.encoder_decoder(), delta=1e-5, longest="64")
     assert rewriter.sigma == pytest.approx(math.sqrt(2 * math.log(1.25e5)) * 2 * 0.1 * math.sqrt(1024) / 250, rel=1e-12)
-    assert rewriter.guarantee.epsilon == pytest.approx(1550.48, abs=0.01)  # by the exact curve, in 80 digits
+    true = bart.true_epsilon(0.1, 1024, rewriter.sigma, 1e-5)
+    assert true == pytest.approx(1550.48, abs=0.01)  # by the exact curve, in 80 digits
+    assert rewriter.guarantee.epsilon >= true
     assert rewriter.guarantee.claimed == 250
     assert not rewriter.guarantee.holds
     small = bart.as_published(3, tiny_models.encoder_decoder(), delta=1e-5)
-    assert gaussian_delta(small.guarantee.epsilon, 3 / math.sqrt(2 * math.log(1.25e5))) == pytest.approx(1e-5, rel=1e-6)
+    true = bart.true_epsilon(0.1, small.dim, small.sigma, 1e-5)
+    assert gaussian_delta(true, 3 / math.sqrt(2 * math.log(1.25e5))) == pytest.approx(1e-5, rel=1e-6)
 
 
 def test_the_classic_formula_is_refuted_by_the_exact_check() -> None:
     rewriter = bart.as_published(250, tiny_models.encoder_decoder(), delta=1e-5, longest="2")
     verdict = rewriter.exact()
     assert isinstance(verdict, dpassay.Refuted)
-    assert verdict.epsilon.upper == pytest.approx(rewriter.guarantee.epsilon, rel=1e-6)
+    assert verdict.epsilon.upper == pytest.approx(bart.true_epsilon(0.1, rewriter.dim, rewriter.sigma, 1e-5), rel=1e-6)
+
+
+@pytest.mark.parametrize(("epsilon", "longest"), [(250, "64"), (3, "20"), (40, "2")])
+def test_what_is_stated_is_not_below_what_is_drawn(epsilon: float, longest: str) -> None:
+    """OpenDP's map for noise on a grid gives more than the curve of continuous noise."""
+    pytest.importorskip("opendp", reason="needs pip install 'dpassay[release]'")
+    for make in (bart.as_published, bart.make):
+        rewriter = make(epsilon, tiny_models.encoder_decoder(), longest=longest)
+        stated = statement(rewriter)
+        assert stated["guarantee"]["epsilon"] >= stated["drawn"]["epsilon_by_opendp"]
+        assert "docs/proofs/grid.md" in stated["guarantee"]["proofs"]
+
+
+def test_without_opendp_the_curve_of_continuous_noise_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bart, "find_spec", lambda name: None)
+    rewriter = bart.as_published(250, tiny_models.encoder_decoder(), longest="64")
+    assert rewriter.guarantee.epsilon == pytest.approx(1550.48, abs=0.01)
 
 
 def test_states_are_clipped_and_have_one_size_for_texts_of_any_length() -> None:
@@ -114,7 +134,7 @@ def test_a_folder_is_loaded_when_a_text_is_rewritten(tmp_path: Any) -> None:
     folder = tiny_models.saved(tiny_models.encoder_decoder(seed=3), tmp_path)
     published = Specification.read(f"dp-bart-as-published,model={folder},longest=4")
     rewriter = published.at_true(100)
-    assert 100 * (1 - 1e-9) <= rewriter.guarantee.epsilon <= 100
+    assert 100 * (1 - 1 / 256) <= rewriter.guarantee.epsilon <= 100  # the scale is at least 256 steps of the grid
     assert rewriter.guarantee.stated < 100
     assert "model" not in vars(rewriter)
     right = Specification.read(f"dp-bart,model={folder},longest=4,tokens=4").at_true(100, 1e-6)

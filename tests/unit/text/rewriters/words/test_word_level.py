@@ -156,6 +156,22 @@ def test_exact_verdicts_on_what_the_authors_claim():
     assert not any(hasattr(made(name), "exact") for name in ("madlib", "custext", "santext-plus"))
 
 
+@pytest.mark.parametrize("epsilon", [0.5, 4, 60, 1000])
+@pytest.mark.parametrize("rules", [{"unknown": "replaced"}, {"unknown": "replaced", "numbers": "replaced"}])
+def test_one_group_holds_what_the_exact_check_proves(epsilon, rules):
+    """With K words or fewer there is one group, and the claim holds: 12 was once said to be refuted by 12.0001."""
+    for vocabulary in (THREE, Vocabulary(tuple("abcdefg"), generator("one group").normal(size=(7, 3)))):
+        rewriter = word_level.custext_as_published(epsilon, vocabulary=vocabulary, longest=3, **rules)
+        held = rewriter.guarantee
+        assert rewriter.exact().proven
+        assert held.holds
+        assert "claimed" not in str(held)
+        texts = (*vocabulary.words, "oslo")
+        logs = np.array([[rewriter.log_prob(out, text) for out in vocabulary.words] for text in texts])
+        largest = max(float((row - logs).max()) for row in logs)
+        assert 3 * largest <= held.epsilon <= 3 * epsilon
+
+
 @pytest.mark.parametrize("name", ["madlib", "santext", "santext-plus", "tem", "custext"])
 def test_the_parameter_that_keeps_a_true_epsilon_is_found(file, name):
     asked = Specification.read(f"{name},vocabulary={file},longest=4", {"gamma": 9} if name == "tem" else {})
@@ -268,8 +284,28 @@ def test_what_does_not_hold_is_rewritten_on_request_alone(file, tmp_path, monkey
             cli.main()
         assert int(stopped.value.code or 0) == code
         assert said in capfd.readouterr().err
-    stated = json.loads((tmp_path / "out.txt.json").read_text())["guarantee"]
+    found = json.loads((tmp_path / "out.txt.json").read_text())
+    stated = found["guarantee"]
     assert (stated["holds"], stated["epsilon"], stated["as_published"]) == (False, "inf", "published" in model)
+    assert found["allowed_by"].startswith("--as-published: no finite epsilon holds; the number of words is visible; ")
+    assert found["allowed_by"].rpartition("; ")[2] in stated["sentence"]
+
+
+def test_what_holds_needs_no_permission(file, tmp_path, monkeypatch, capfd):
+    (tmp_path / "in.txt").write_text("a b\n")
+    for name, more, allowed in (
+        ("santext", ["--as-published"], None),
+        ("custext-as-published,unknown=replaced", ["--as-published"], "as its authors published it"),
+    ):
+        out = tmp_path / f"{name}.txt"
+        line = ["rewrite", "--model", f"{name},vocabulary={file}", "-e", "2", "--in", f"{tmp_path}/in.txt"]
+        monkeypatch.setattr("sys.argv", ["dpassay", *line, *more, "--out", str(out)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        assert int(stopped.value.code or 0) == 0, capfd.readouterr().err
+        found = json.loads((tmp_path / f"{name}.txt.json").read_text())
+        assert ("allowed_by" in found) is (allowed is not None)
+        assert (allowed or "") in found.get("allowed_by", "")
 
 
 # ── What is refused ─────────────────────────────────────────────────────────────────────────────
