@@ -4,7 +4,6 @@ Search for a promising pair, learn what distinguishes its outputs, test that on 
 counterexample. An audit gives only lower bounds: if it refutes nothing, it proves nothing.
 """
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -16,10 +15,8 @@ from dpassay.audit.inputs.pair_search import search
 from dpassay.audit.inputs.shrinking import SHARE as SHRINK_SHARE
 from dpassay.audit.inputs.shrinking import Shrinking, can_shrink
 from dpassay.audit.mechanisms.batches import known_independent
-from dpassay.audit.mechanisms.fresh_calls import FreshCalls
 from dpassay.audit.mechanisms.isolation import Watch, watching
 from dpassay.audit.mechanisms.mechanism_hints import misnamed
-from dpassay.audit.mechanisms.memory import memory_in_use
 from dpassay.audit.mechanisms.python_objects import answers
 from dpassay.audit.mechanisms.targets import one_at_a_time, refuse_kept_answers, stores_now
 from dpassay.audit.options import AuditOptions, show_options
@@ -37,7 +34,7 @@ from dpassay.audit.testing.experiment import (
     stream,
 )
 from dpassay.audit.testing.inference import AlphaBudget
-from dpassay.audit.testing.sent_rule import named_by, named_here, sent
+from dpassay.audit.testing.sent_rule import fresh_calls, refuse_dependent_runs
 from dpassay.audit.testing.sequential import ALONE, MOST_ALONE, Outcomes, TaskRunner, anytime, fixed, in_this_process
 from dpassay.audit.testing.training import only_none
 from dpassay.audit.verdict import conclude, is_refuted
@@ -45,7 +42,6 @@ from dpassay.errors import ONLY_NONE, InputError, MechanismError, counted, escap
 from dpassay.evidence.verdict import Verdict
 
 DISTRIBUTION_SHARE, ARTIFACTS_SHARE, BATCHES_SHARE, OUTSIDE_SHARE = 0.1, 0.01, 0.05, 0.1  # of the error probability
-COMPARED, SECONDS_OF_COMPARING = 400, 2.0  # calls of each input whose names are compared with those in new processes
 OUTSIDE_RUNS = 0.2  # of the runs, for inputs that the claim is not known to cover
 AGAIN = 4_000  # runs after a refutation, at least, that show how wrong the claim is…
 AGAIN_ALONE = 1_000  # …and if each call gives one output
@@ -184,11 +180,7 @@ class _Audit:
 
     def _with_fresh_calls(self) -> None:
         question = self.question
-
-        def read_rule(data: bytes) -> Callable[[Any], int]:
-            return named_by(data, question.experiment(question.input_sets[0], 0).at_hand())
-
-        with closing(FreshCalls(question.mechanism, question.input_sets, read_rule)) as self.fresh:
+        with closing(fresh_calls(question.experiment(question.input_sets[0], 0), question.input_sets)) as self.fresh:
             self._phases()
 
     def _phases(self) -> None:
@@ -293,22 +285,11 @@ class _Audit:
                 yield one
 
     def _refuse_dependent_runs(self, inputs: tuple[Any, ...]) -> None:
-        """Refuse a mechanism that the rule distinguishes less often in new processes than in this one."""
-        question, claimed = self.question, self.question.hypothesis
+        question = self.question
         at = next((k for k, one in enumerate(question.input_sets) if one is inputs), None)
-        if at is None or len(inputs) != 2 or self.fresh.process is None:
-            return
-        rule = self.state.game.best(claimed).rule
-        until = time.monotonic() + SECONDS_OF_COMPARING
-        table = named_here(question.experiment(inputs, 0), rule, COMPARED, until)
-        odds = math.exp(min(claimed.epsilon, 700.0)) + claimed.delta
-        most, forgets = min(odds / (1 + odds), 1 - 1e-12), memory_in_use(question.mechanism)
-        if self.fresh.named_otherwise(at, sent(rule), table, most, forgets):
-            raise InputError(
-                f"the rule that would refute the claim ({rule.describe()}) distinguishes the inputs less often in new "
-                "processes than in these runs: a call depends on what earlier calls left, or on what was undone after "
-                "each call, so the runs are not independent and show nothing; let the mechanism keep nothing"
-            )
+        if at is not None:
+            rule = self.state.game.best(question.hypothesis).rule
+            refuse_dependent_runs(self.fresh, at, question.experiment(inputs, 0), rule)
 
     def _say_how_wrong(self, inputs: tuple[Any, ...]) -> None:
         """Continue after a refutation, for a higher bound. Until there is one, the first refutation stands.

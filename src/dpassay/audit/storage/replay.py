@@ -6,6 +6,7 @@ Nothing that a file names is run: a pipeline is parsed from its text, and any ot
 import secrets
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -20,6 +21,7 @@ from dpassay.audit.distinguishers.likelihood_ratio import LikelihoodRatio
 from dpassay.audit.inputs.checks import check_inputs, check_neighbours, shown
 from dpassay.audit.inputs.data_sets import why_not_records
 from dpassay.audit.mechanisms.batches import known_independent
+from dpassay.audit.mechanisms.fresh_calls import FreshCalls
 from dpassay.audit.mechanisms.kept_files import Stores
 from dpassay.audit.mechanisms.seeding import seed_all
 from dpassay.audit.mechanisms.targets import as_mechanism, describe, draw, refuse_kept_answers, stores_now
@@ -38,6 +40,7 @@ from dpassay.audit.testing.experiment import (
     stream,
 )
 from dpassay.audit.testing.inference import evidence_needed
+from dpassay.audit.testing.sent_rule import fresh_calls, refuse_dependent_runs
 from dpassay.audit.testing.sequential import anytime, run_task, tasks_of
 from dpassay.core.neighbours import Neighbours
 from dpassay.errors import InputError
@@ -88,9 +91,11 @@ def replay(
     stores = stores_now(experiment.mechanism)
     own = () if guesser is None else (CustomDistinguisher(guesser),)
     game = game_of(record, experiment.distributions(), (*own, *experiment.at_hand()))
-    checks = [*covered, *_admissible(experiment, game), *_recorded(journal, record, experiment, game)]
-    if journal.verdict == "refuted":
-        checks.append(_fresh(record, experiment, game, secrets.randbits(32) if seed is None else seed, stores))
+    with closing(fresh_calls(experiment, [experiment.inputs])) as fresh:
+        checks = [*covered, *_admissible(experiment, game), *_recorded(journal, record, experiment, game)]
+        if journal.verdict == "refuted":
+            seed = secrets.randbits(32) if seed is None else seed
+            checks.append(_fresh(record, experiment, game, seed, stores, fresh))
     return _verification(journal, checks)
 
 
@@ -225,7 +230,7 @@ def _recorded(
 
 
 def _fresh(
-    record: GameRecord, experiment: Experiment, recorded: GameState, seed: int, stores: Stores
+    record: GameRecord, experiment: Experiment, recorded: GameState, seed: int, stores: Stores, fresh: FreshCalls
 ) -> tuple[bool, str]:
     """Whether the best rule refutes the claim again, on fresh runs."""
     best = recorded.best(experiment.hypothesis)
@@ -241,6 +246,7 @@ def _fresh(
     refutes = rejected(game, experiment.hypothesis, alpha, exact=False)
     if refutes:
         refuse_kept_answers(experiment.mechanism, experiment.inputs, stream(seed, COMPARE), stores)
+        refuse_dependent_runs(fresh, 0, experiment, best.rule)
     counts = f"with the fresh seed {seed}: {right:,} right and {wrong:,} wrong guesses in {runs:,} runs"
     how = f"refute the claim again, at an error probability of {alpha:.3g}" if refutes else "do not refute the claim"
     return refutes, f"{counts} {how}"

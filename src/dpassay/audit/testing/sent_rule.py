@@ -1,21 +1,50 @@
-"""What a decision rule names in this process, and the rule as bytes for one that was started before it was known."""
+"""What a decision rule names in this process and in new ones: where they differ, runs depend on each other."""
 
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from dpassay.audit.distinguishers.base import Distinguisher
+from dpassay.audit.mechanisms.fresh_calls import FreshCalls
+from dpassay.audit.mechanisms.memory import memory_in_use
 from dpassay.audit.mechanisms.targets import draw_each
 from dpassay.audit.outputs.outputs import read
 from dpassay.audit.testing.decision_rule import DecisionRule
 from dpassay.audit.testing.experiment import COMPARE, SETTLING, Experiment
 from dpassay.core.json import plain
+from dpassay.errors import InputError
 
+COMPARED, SECONDS = 400, 2.0  # calls of each input here, for at most so long
 PORTION = 20  # calls of an input in a row
 Named = tuple[int, int, int]  # how often the first and the second input were named, and the calls
+
+
+def fresh_calls(experiment: Experiment, input_sets: Sequence[tuple[Any, ...]]) -> FreshCalls:
+    """New processes for the calls of an experiment's mechanism, from before the first one. They must be closed."""
+    return FreshCalls(experiment.mechanism, input_sets, lambda data: named_by(data, experiment.at_hand()))
+
+
+def refuse_dependent_runs(fresh: FreshCalls, at: int, experiment: Experiment, rule: DecisionRule) -> None:
+    """Refuse a mechanism that a rule distinguishes less often in new processes than in this one.
+
+    `at` is the place of the experiment's inputs among those that the new processes know.
+    """
+    if fresh.process is None or len(experiment.inputs) != 2:
+        return
+    claimed = experiment.hypothesis
+    odds = math.exp(min(claimed.epsilon, 700.0)) + claimed.delta
+    most, forgets = min(odds / (1 + odds), 1 - 1e-12), memory_in_use(experiment.mechanism)
+    table = _named_here(experiment, rule, COMPARED, time.monotonic() + SECONDS)
+    if fresh.named_otherwise(at, sent(rule), table, most, forgets):
+        raise InputError(
+            f"the rule that would refute the claim ({rule.describe()}) distinguishes the inputs less often in new "
+            "processes than in these runs: a call depends on what earlier calls left, or on what was undone after each "
+            "call, so the runs are not independent and show nothing; let the mechanism keep nothing"
+        )
 
 
 def sent(rule: DecisionRule) -> bytes:
@@ -37,7 +66,7 @@ def named_by(data: bytes, at_hand: Sequence[Distinguisher] = ()) -> Callable[[An
     return names
 
 
-def named_here(experiment: Experiment, rule: DecisionRule, calls: int, until: float) -> tuple[Named, ...]:
+def _named_here(experiment: Experiment, rule: DecisionRule, calls: int, until: float) -> tuple[Named, ...]:
     """What a rule names in so many calls of each of two inputs; they end early at `until`, on the monotonic clock."""
     found, rng = [[0, 0, 0], [0, 0, 0]], experiment.stream(COMPARE, SETTLING)
     for _ in range(calls // PORTION):
