@@ -90,6 +90,10 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
         order = "" if watched.matching is None else f" {MATCHED}"
         return f"No violation: {said} between these inputs.{order} {beyond_runs(pipeline)}"
     reasons = []
+    steady = watched is not None and not watched.draws and not watched.run.opaque and _is_steady(count)
+    if steady and not judged.remembers:
+        said = f"the code drew no random numbers, and {count}: it shows which input it was given (ε = ∞)"
+        return f"Not decided: {said}, but {_to_refute(count, guarantee)}. {then}"
     if judged.kept:
         said = "Not decided: an input that was given before gets the same output again, so its runs are not"
         return f"{said} independent. {then}"
@@ -120,7 +124,7 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
             reasons.append(
                 f"as watched, the loss of this pair is at least {size}, which natural runs neither confirm nor refute"
             )
-        elif not watched.draws:
+        elif not watched.draws and not steady:
             reasons.append("the output changes from run to run, but no draw was seen")
         elif trials is not None and not trials.different and watched.upper.b < INFINITY.a:
             most = float(watched.upper.b)
@@ -133,6 +137,20 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
         shown = f"{count} shows ε ≥ {bound(count.epsilon, -1, significant=3)}"
     said = "; ".join(dict.fromkeys(reasons)) or _lost(watched)
     return f"Not decided: {said}; {shown}. {then}"
+
+
+def _is_steady(count: Any) -> bool:
+    """Whether an event occurred in all runs of one input and in none of the other."""
+    return count is not None and count.calls == 1 and count.hits == (count.runs[0], 0)
+
+
+def _to_refute(count: Any, guarantee: Any) -> str:
+    """How many runs a refutation needs if an event tells the two inputs apart in all of them."""
+    claimed = float(guarantee.exact_epsilon.b)
+    room = 1 - count.calls * guarantee.delta
+    many = math.log(2 / count.alpha) * (math.exp(min(claimed, 700.0)) / room + 1)
+    size = f"{many:,.0f}" if many < 1e6 else f"{many:.2g}"
+    return f"refuting ε = {as_written(guarantee.exact_epsilon)} takes about {size} runs of each input"
 
 
 def _remembering(judged: Any) -> str:
@@ -167,7 +185,7 @@ def _lost(watched: Any) -> str:
     if watched is None or not watched.run.handled:
         return "the noise could not be followed to what it hides"
     what, place = watched.run.handled[0]
-    return f"a number with noise is {what} at {place}, and the effect of that could not be followed completely"
+    return f"{what} at {place}, and the effect of that could not be followed completely"
 
 
 def so_often(trials: ReplayTrials, epsilon: float, delta: float) -> str:
