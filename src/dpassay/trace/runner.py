@@ -156,7 +156,7 @@ def trace(
     tracer.until = math.inf
     why = judged[0].error
     nothing = all(one.watched is None and (one.count is None or (one.fails and not one.refuted)) for one in judged)
-    if nothing and why is not None and not isinstance(why, WatchedTooLong):
+    if nothing and why is not None and not isinstance(why, WatchedTooLong) and not natural.worn:
         raise why
     seen = [one.watched for one in judged if one.watched is not None]
     if returns_nothing(getattr(tracer, "subject", f)) and seen and all(one.run.output is None for one in seen):
@@ -181,7 +181,16 @@ def _before(tracer: Tracer, inputs: Sequence[Any], budget: TimeBudget) -> _Befor
     """Check whether earlier runs matter. If the code keeps answers, those of earlier traces remain."""
     natural = tracer.natural
     most = math.inf if tracer.time_limit is None else time.monotonic() + RUNS_BEFORE * tracer.time_limit
-    natural.until = min(budget.ends, most)  # if the code hangs, the first watched run reports it
+    natural.until = min(budget.ends, most)  # if compiled code hangs, the first watched run reports it
+    natural.limit = tracer.time_limit
+    try:
+        return _history(tracer, inputs)
+    finally:
+        natural.limit = None
+
+
+def _history(tracer: Tracer, inputs: Sequence[Any]) -> _Before:
+    natural = tracer.natural
     if natural.kept is None:
         natural.keeps = natural.keeps_answers(inputs[0], inputs[1], [(tracer.seed, 5, 0), (tracer.seed, 5, 1)])
         natural.kept = False

@@ -13,7 +13,7 @@ from dpassay.errors import InputError, counted
 from dpassay.trace.findings.findings import Finding, beyond_runs, without_noise
 from dpassay.trace.findings.leaks import first_holder
 from dpassay.trace.natural.events import OF_TYPE
-from dpassay.trace.natural.failing import WatchedTooLong
+from dpassay.trace.natural.failing import RunError, WatchedTooLong
 from dpassay.trace.natural.outputs import CannotBeRead, leaves
 from dpassay.trace.replay.trials import OUT_OF_REACH, ReplayTrials, needed
 from dpassay.trace.watch.record import CodeLine
@@ -159,6 +159,8 @@ def _remembering(judged: Any) -> str:
         return "there was no time to see whether a call depends on earlier ones"
     if judged.keeps:
         return "an input that was given before gets the same output again"
+    if isinstance(judged.error, RunError) and not isinstance(judged.error, WatchedTooLong):
+        return f"after some calls, {judged.error}, so a call depends on earlier ones"
     said = "with the same random bits, a later call gives a different output"
     if place := _starting(judged.watched):
         return f"{place} starts another process, and {said}"
