@@ -78,6 +78,7 @@ class _Judged:
     keeps: bool = False  # whether it repeats earlier answers
     kept: bool = False  # and gave some to an earlier trace
     at_import: bool = False  # whether its only random numbers are drawn when its module is imported
+    starting: str = ""  # the line that starts another process, if one does
     fails: bool = False  # whether every run of both inputs ends with an exception
 
     @property
@@ -223,19 +224,21 @@ def _judge(
     if _bounded(seen, guarantee, tracer, remembers):
         return _Judged((x, y), watched, trials, None, None, remembers, guarantee.claimed)
     if natural.kept:  # earlier runs left their answers, which would be counted
-        return _Judged((x, y), watched, trials, None, error, True, guarantee.claimed, keeps=True, kept=True)
+        kept: dict[str, Any] = {"keeps": True, "kept": True, "starting": tracer.starting}
+        return _Judged((x, y), watched, trials, None, error, True, guarantee.claimed, **kept)
     if not remembers:
         least = half.seconds if budget.strictly else COUNTING
         left = budget if budget.left > least else TimeBudget(least, budget.strictly)
         centres = None if watched is None else watched.centres
         count = _counted(tracer, (x, y), guarantee, alpha, left, False, centres)
     at_import = False
-    if count is not None and count.epsilon > guarantee.claimed and not tracer.first_draws:
+    if count is not None and count.epsilon > guarantee.claimed and not (tracer.first_draws or tracer.starting):
         at_import = draws_at_import(tracer, x, (tracer.seed, 6, 0))
         count = None if at_import else count  # all runs share one outcome
     fixed, seeded = bool(natural.fixed or natural.seeded), "".join(one.name for one in natural.seeded[:1])
     shown = (watched, trials, count, error, remembers, guarantee.claimed)
-    return _Judged((x, y), *shown, fixed, seeded, before.unsure, natural.keeps, at_import=at_import, fails=fails)
+    seen_too: dict[str, Any] = {"at_import": at_import, "fails": fails, "starting": tracer.starting}
+    return _Judged((x, y), *shown, fixed, seeded, before.unsure, natural.keeps, **seen_too)
 
 
 _Seen = tuple[Suggested | None, ReplayTrials | None, RunError | CannotBeRead | None]

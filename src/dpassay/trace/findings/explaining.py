@@ -31,6 +31,8 @@ def explained(tracer: Any, judged: Any) -> tuple[Finding, ...]:
     found = list(watched.findings) if seen else []
     if not found:
         found = [_leak(tracer, judged)]
+    if judged.starting:
+        counted = f"{counted}; {judged.starting} starts another process, whose random numbers are not followed"
     return tuple(Finding(one.rule, one.place, f"{one.message}; counted: {counted}", one.infinite) for one in found)
 
 
@@ -130,8 +132,8 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
             most = float(watched.upper.b)
             too_much = f"the loss of the noise as watched may be up to {bound(most, 1)}, more than is claimed"
             reasons.append(too_much if most > guarantee.exact_epsilon.b else _too_few(trials, most))
-        if place := _starting(watched):
-            reasons.append(f"{place} starts another process, whose random numbers are not followed")
+        if judged.starting:
+            reasons.append(f"{judged.starting} starts another process, whose random numbers are not followed")
     shown = "no event was found that tells the inputs apart"
     if count is not None and count.epsilon > 0:
         shown = f"{count} shows ε ≥ {bound(count.epsilon, -1, significant=3)}"
@@ -162,14 +164,9 @@ def _remembering(judged: Any) -> str:
     if isinstance(judged.error, RunError) and not isinstance(judged.error, WatchedTooLong):
         return f"after some calls, {judged.error}, so a call depends on earlier ones"
     said = "with the same random bits, a later call gives a different output"
-    if place := _starting(judged.watched):
-        return f"{place} starts another process, and {said}"
+    if judged.starting:
+        return f"{judged.starting} starts another process, and {said}"
     return f"{said} (due to earlier calls, a clock or unseen randomness, as of a database)"
-
-
-def _starting(watched: Any) -> str:
-    """The line of the code that was seen to start another process; empty if there is none."""
-    return str(next(iter(watched.run.processes), "")) if watched is not None else ""
 
 
 def _too_few(trials: ReplayTrials, epsilon: float) -> str:

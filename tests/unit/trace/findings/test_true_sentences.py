@@ -1,6 +1,8 @@
 """What a trace says of code is true of it: of its norms, its noise, and of what decides its output."""
 
 import math
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -132,3 +134,18 @@ def test_dropout_multiplies() -> None:
     result = traced(lambda x: drop(x), pair, 1)
     assert "keeps or drops a number, and adds no noise to what it keeps: ε = ∞" in result.verdict.reason
     assert math.isinf(result.pair_epsilon.upper)
+
+
+def from_another_process(x: float) -> float:
+    code = f"import random; print({x} + random.expovariate(1) - random.expovariate(1))"
+    return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+
+
+def hardly_hidden(x: float) -> float:
+    return float(subprocess.check_output([sys.executable, "-c", f"import random; print({x} + random.random() / 9)"]))
+
+
+@pytest.mark.parametrize("subject", [from_another_process, hardly_hidden])
+def test_a_line_that_starts_a_process_is_named(subject: Any) -> None:
+    line = subject.__code__.co_firstlineno + (2 if subject is from_another_process else 1)
+    assert f"test_true_sentences.py:{line} starts another process" in traced(subject, (0, 1), 1).verdict.reason
