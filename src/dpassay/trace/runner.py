@@ -78,6 +78,7 @@ class _Judged:
     keeps: bool = False  # whether it repeats earlier answers
     kept: bool = False  # and gave some to an earlier trace
     at_import: bool = False  # whether its only random numbers are drawn when its module is imported
+    made: int = 0  # natural runs of each input in which events were counted
     starting: str = ""  # the line that starts another process, if one does
     fails: bool = False  # whether every run of both inputs ends with an exception
 
@@ -138,8 +139,9 @@ def trace(
     asked = list(pairs) or list(islice(combinations(inputs, 2), MOST_PAIRS))
     counts: list[Count | None] = [None] * len(asked)
     if before.remembers and not natural.kept and not before.unsure:
-        share = alpha / len(asked)
+        share, made = alpha / len(asked), natural.runs
         counts = [_counted_apart(tracer, pair, guarantee, share, budget.part(0.8 / len(asked))) for pair in asked]
+        before = replace(before, runs=(natural.runs - made) // len(asked))
     if not before.remembers or before.unsure:
         try:
             begun = tracer.run(inputs[0])  # does everything that only a first call does, such as imports
@@ -173,6 +175,7 @@ class _Before:
     remembers: bool
     unsure: bool = False  # there was no time to check whether they do
     count: Count | None = None
+    runs: int = 0  # that were made to count events
 
 
 _ANSWERED: weakref.WeakSet[Any] = weakref.WeakSet()  # subjects that keep their answers, and gave some to a trace
@@ -226,6 +229,7 @@ def _judge(
     if natural.kept:  # earlier runs left their answers, which would be counted
         kept: dict[str, Any] = {"keeps": True, "kept": True, "starting": tracer.starting}
         return _Judged((x, y), watched, trials, None, error, True, guarantee.claimed, **kept)
+    before_counting = natural.runs
     if not remembers:
         least = half.seconds if budget.strictly else COUNTING
         left = budget if budget.left > least else TimeBudget(least, budget.strictly)
@@ -238,6 +242,7 @@ def _judge(
     fixed, seeded = bool(natural.fixed or natural.seeded), "".join(one.name for one in natural.seeded[:1])
     shown = (watched, trials, count, error, remembers, guarantee.claimed)
     seen_too: dict[str, Any] = {"at_import": at_import, "fails": fails, "starting": tracer.starting}
+    seen_too["made"] = (before.runs or natural.runs - before_counting) // 2
     return _Judged((x, y), *shown, fixed, seeded, before.unsure, natural.keeps, **seen_too)
 
 

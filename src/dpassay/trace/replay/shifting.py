@@ -68,6 +68,12 @@ def shifted(
     return OUT_OF_REACH
 
 
+def still_different(where: str, run: RecordedRun) -> str:
+    """The message about a part of the output that differs where all sums with noise are the same."""
+    said = f"{where} differs although all sums with noise are the same, so the input or other randomness reaches it too"
+    return f"{said} ({' at '.join(map(str, run.handled[0]))})" if run.handled else said
+
+
 def _same_steps(first: RecordedRun, second: RecordedRun) -> bool:
     """Whether two runs drew equally many numbers and used them in the same way at the same lines."""
     if len(first.nodes) != len(second.nodes) or len(first.draws) != len(second.draws):

@@ -29,7 +29,7 @@ from dpassay.trace.replay.replaying import NoiseSite
 from dpassay.trace.replay.seeding import seeded_by_draws
 from dpassay.trace.replay.shared_noise import SharedShift
 from dpassay.trace.replay.shifting import OUT_OF_REACH as OUT_OF_REACH_OF_NOISE
-from dpassay.trace.replay.shifting import same_noise, shifted
+from dpassay.trace.replay.shifting import same_noise, shifted, still_different
 from dpassay.trace.watch.record import Array, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
@@ -267,4 +267,4 @@ def _shifted(
     if not fits(run, other):
         return "how much the noise hides depends on other noise"
     where = run.reading.difference(other.reading)
-    return "" if where is None else f"{where} differs although all sums with noise are the same"
+    return "" if where is None else still_different(where, run)

@@ -1,6 +1,8 @@
 """What a trace says of code is true of it: of its norms, its noise, and of what decides its output."""
 
 import math
+import os
+import random
 import subprocess
 import sys
 from typing import Any
@@ -149,3 +151,45 @@ def hardly_hidden(x: float) -> float:
 def test_a_line_that_starts_a_process_is_named(subject: Any) -> None:
     line = subject.__code__.co_firstlineno + (2 if subject is from_another_process else 1)
     assert f"test_true_sentences.py:{line} starts another process" in traced(subject, (0, 1), 1).verdict.reason
+
+
+def rounded_sum(x: float, rng: Any) -> Any:
+    """Laplace noise whose loss is the claim up to rounding: three tenths of a number that differs by ⅓·10."""
+    return 0.1 * 3 * x + rng.laplace(scale=0.3)
+
+
+def of_a_logarithm(x: int) -> int:
+    a = math.exp(-0.8)
+
+    def geometric() -> int:
+        return math.floor(math.log(1 - random.random()) / math.log(a))
+
+    return x + geometric() - geometric()
+
+
+@pytest.mark.parametrize(("subject", "epsilon"), [(rounded_sum, 1), (of_a_logarithm, 0.8)])
+def test_a_claim_that_holds_up_to_rounding_is_not_called_exceeded(
+    subject: Any, epsilon: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpassay.trace.replay.trials.LEAST", 5)
+    result = trace(subject, pairs=[(0, 1)], epsilon=epsilon, hostile=False, time=0.3)
+    assert result.verdict.open
+    assert "more than is claimed" not in result.verdict.reason
+    assert "neither confirm nor refute" not in result.verdict.reason
+
+
+def told_by_a_hash(x: int, rng: Any) -> list[Any]:
+    """The noise is in the first part; the second has it in a way that is not followed."""
+    n = x + rng.laplace()
+    return [n, hash(str(n)) % 3, rng.laplace(scale=4) > x]
+
+
+def test_an_open_claim_says_how_many_runs_a_refutation_needs() -> None:
+    result = trace(lambda x: os.urandom(1)[0] % 7, pairs=[(0, 1)], epsilon=9, hostile=False)
+    assert "no event was found that tells the inputs apart in" in result.verdict.reason
+    assert "the clearest one would take 70,502, so allow about" in result.verdict.reason
+
+
+def test_the_places_of_noise_that_was_not_followed_are_named() -> None:
+    result = trace(told_by_a_hash, pairs=[(0, 1)], epsilon=9, hostile=False)
+    assert f"test_true_sentences.py:{told_by_a_hash.__code__.co_firstlineno + 3}" in result.verdict.reason
