@@ -78,6 +78,8 @@ class _Judged:
     keeps: bool = False  # whether it repeats earlier answers
     kept: bool = False  # and gave some to an earlier trace
     at_import: bool = False  # whether its only random numbers are drawn when its module is imported
+    made: int = 0  # natural runs of each input in which events were counted
+    starting: str = ""  # the line that starts another process, if one does
     fails: bool = False  # whether every run of both inputs ends with an exception
 
     @property
@@ -137,8 +139,9 @@ def trace(
     asked = list(pairs) or list(islice(combinations(inputs, 2), MOST_PAIRS))
     counts: list[Count | None] = [None] * len(asked)
     if before.remembers and not natural.kept and not before.unsure:
-        share = alpha / len(asked)
+        share, made = alpha / len(asked), natural.runs
         counts = [_counted_apart(tracer, pair, guarantee, share, budget.part(0.8 / len(asked))) for pair in asked]
+        before = replace(before, runs=(natural.runs - made) // len(asked))
     if not before.remembers or before.unsure:
         try:
             begun = tracer.run(inputs[0])  # does everything that only a first call does, such as imports
@@ -156,7 +159,7 @@ def trace(
     tracer.until = math.inf
     why = judged[0].error
     nothing = all(one.watched is None and (one.count is None or (one.fails and not one.refuted)) for one in judged)
-    if nothing and why is not None and not isinstance(why, WatchedTooLong):
+    if nothing and why is not None and not isinstance(why, WatchedTooLong) and not natural.worn:
         raise why
     seen = [one.watched for one in judged if one.watched is not None]
     if returns_nothing(getattr(tracer, "subject", f)) and seen and all(one.run.output is None for one in seen):
@@ -172,6 +175,7 @@ class _Before:
     remembers: bool
     unsure: bool = False  # there was no time to check whether they do
     count: Count | None = None
+    runs: int = 0  # that were made to count events
 
 
 _ANSWERED: weakref.WeakSet[Any] = weakref.WeakSet()  # subjects that keep their answers, and gave some to a trace
@@ -181,7 +185,16 @@ def _before(tracer: Tracer, inputs: Sequence[Any], budget: TimeBudget) -> _Befor
     """Check whether earlier runs matter. If the code keeps answers, those of earlier traces remain."""
     natural = tracer.natural
     most = math.inf if tracer.time_limit is None else time.monotonic() + RUNS_BEFORE * tracer.time_limit
-    natural.until = min(budget.ends, most)  # if the code hangs, the first watched run reports it
+    natural.until = min(budget.ends, most)  # if compiled code hangs, the first watched run reports it
+    natural.limit = tracer.time_limit
+    try:
+        return _history(tracer, inputs)
+    finally:
+        natural.limit = None
+
+
+def _history(tracer: Tracer, inputs: Sequence[Any]) -> _Before:
+    natural = tracer.natural
     if natural.kept is None:
         natural.keeps = natural.keeps_answers(inputs[0], inputs[1], [(tracer.seed, 5, 0), (tracer.seed, 5, 1)])
         natural.kept = False
@@ -214,19 +227,23 @@ def _judge(
     if _bounded(seen, guarantee, tracer, remembers):
         return _Judged((x, y), watched, trials, None, None, remembers, guarantee.claimed)
     if natural.kept:  # earlier runs left their answers, which would be counted
-        return _Judged((x, y), watched, trials, None, error, True, guarantee.claimed, keeps=True, kept=True)
+        kept: dict[str, Any] = {"keeps": True, "kept": True, "starting": tracer.starting}
+        return _Judged((x, y), watched, trials, None, error, True, guarantee.claimed, **kept)
+    before_counting = natural.runs
     if not remembers:
         least = half.seconds if budget.strictly else COUNTING
         left = budget if budget.left > least else TimeBudget(least, budget.strictly)
         centres = None if watched is None else watched.centres
         count = _counted(tracer, (x, y), guarantee, alpha, left, False, centres)
     at_import = False
-    if count is not None and count.epsilon > guarantee.claimed and not tracer.first_draws:
+    if count is not None and count.epsilon > guarantee.claimed and not (tracer.first_draws or tracer.starting):
         at_import = draws_at_import(tracer, x, (tracer.seed, 6, 0))
         count = None if at_import else count  # all runs share one outcome
     fixed, seeded = bool(natural.fixed or natural.seeded), "".join(one.name for one in natural.seeded[:1])
     shown = (watched, trials, count, error, remembers, guarantee.claimed)
-    return _Judged((x, y), *shown, fixed, seeded, before.unsure, natural.keeps, at_import=at_import, fails=fails)
+    seen_too: dict[str, Any] = {"at_import": at_import, "fails": fails, "starting": tracer.starting}
+    seen_too["made"] = (before.runs or natural.runs - before_counting) // 2
+    return _Judged((x, y), *shown, fixed, seeded, before.unsure, natural.keeps, **seen_too)
 
 
 _Seen = tuple[Suggested | None, ReplayTrials | None, RunError | CannotBeRead | None]

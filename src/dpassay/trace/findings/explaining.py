@@ -12,12 +12,15 @@ from dpassay.core.numbers import INFINITY, as_written, down
 from dpassay.errors import InputError, counted
 from dpassay.trace.findings.findings import Finding, beyond_runs, without_noise
 from dpassay.trace.findings.leaks import first_holder
+from dpassay.trace.findings.suggesting import limit_of
 from dpassay.trace.natural.events import OF_TYPE
-from dpassay.trace.natural.failing import WatchedTooLong
+from dpassay.trace.natural.failing import RunError, WatchedTooLong
 from dpassay.trace.natural.outputs import CannotBeRead, leaves
 from dpassay.trace.replay.trials import OUT_OF_REACH, ReplayTrials, needed
 from dpassay.trace.watch.record import CodeLine
 
+MOST_PLACES = 3  # lines that a message names
+ALPHA_OF_AN_EVENT = 1e-3 / 3  # its error probability: an event is chosen up to three times
 MATCHED = "Their sums with noise were matched by size, because noise of one law has the same distribution in any order."
 
 
@@ -31,6 +34,8 @@ def explained(tracer: Any, judged: Any) -> tuple[Finding, ...]:
     found = list(watched.findings) if seen else []
     if not found:
         found = [_leak(tracer, judged)]
+    if judged.starting:
+        counted = f"{counted}; {judged.starting} starts another process, whose random numbers are not followed"
     return tuple(Finding(one.rule, one.place, f"{one.message}; counted: {counted}", one.infinite) for one in found)
 
 
@@ -90,6 +95,10 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
         order = "" if watched.matching is None else f" {MATCHED}"
         return f"No violation: {said} between these inputs.{order} {beyond_runs(pipeline)}"
     reasons = []
+    steady = watched is not None and not watched.draws and not watched.run.opaque and _is_steady(count)
+    if steady and not judged.remembers:
+        said = f"the code drew no random numbers, and {count}: it shows which input it was given (ε = ∞)"
+        return f"Not decided: {said}, but {_to_refute(count, guarantee)}. {then}"
     if judged.kept:
         said = "Not decided: an input that was given before gets the same output again, so its runs are not"
         return f"{said} independent. {then}"
@@ -114,25 +123,58 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
         reasons += [one.message for one in watched.doubts]
         if trials is not None and trials.different:
             reasons.append(trials.different)
-        if watched.lower.a > guarantee.exact_epsilon.b and not _contradicted(judged):
+        limit = limit_of(guarantee, watched.draws).b  # a smaller excess is rounding
+        if watched.lower.a > limit and not _contradicted(judged):
             size = "∞" if watched.lower.a == INFINITY.a else bound(down(watched.lower), -1)
             reasons += [one.message for one in watched.findings]
             reasons.append(
                 f"as watched, the loss of this pair is at least {size}, which natural runs neither confirm nor refute"
             )
-        elif not watched.draws:
+        elif not watched.draws and not steady:
             reasons.append("the output changes from run to run, but no draw was seen")
         elif trials is not None and not trials.different and watched.upper.b < INFINITY.a:
             most = float(watched.upper.b)
             too_much = f"the loss of the noise as watched may be up to {bound(most, 1)}, more than is claimed"
-            reasons.append(too_much if most > guarantee.exact_epsilon.b else _too_few(trials, most))
-        if place := _starting(watched):
-            reasons.append(f"{place} starts another process, whose random numbers are not followed")
-    shown = "no event was found that tells the inputs apart"
+            reasons.append(too_much if most > limit else _too_few(trials, most))
+        if judged.starting:
+            reasons.append(f"{judged.starting} starts another process, whose random numbers are not followed")
+    shown = f"no event was found that tells the inputs apart{_how_many(judged, guarantee)}"
     if count is not None and count.epsilon > 0:
         shown = f"{count} shows ε ≥ {bound(count.epsilon, -1, significant=3)}"
     said = "; ".join(dict.fromkeys(reasons)) or _lost(watched)
     return f"Not decided: {said}; {shown}. {then}"
+
+
+def _is_steady(count: Any) -> bool:
+    """Whether an event occurred in all runs of one input and in none of the other."""
+    return count is not None and count.calls == 1 and count.hits == (count.runs[0], 0)
+
+
+def _to_refute(count: Any, guarantee: Any) -> str:
+    """How many runs a refutation needs if an event tells the two inputs apart in all of them."""
+    size = _in_words(_least_runs(guarantee, count.alpha, count.calls))
+    return f"refuting ε = {as_written(guarantee.exact_epsilon)} takes about {size} runs of each input"
+
+
+def _least_runs(guarantee: Any, alpha: float, calls: int = 1) -> float:
+    """About how many runs of each input refute a claim with the clearest event there is: ln(p − δ)/q > ε."""
+    room = max(1 - calls * float(guarantee.delta), 1e-300)
+    return math.log(2 / alpha) * (math.exp(min(calls * float(guarantee.exact_epsilon.b), 700.0)) / room + 1)
+
+
+def _in_words(runs: float) -> str:
+    return f"{runs:,.0f}" if runs < 1e6 else f"{runs:.2g}"
+
+
+def _how_many(judged: Any, guarantee: Any) -> str:
+    """How many runs the clearest event would need, if that is more than were made; "" if there were enough."""
+    least = _least_runs(guarantee, ALPHA_OF_AN_EVENT)
+    if judged.made >= least:
+        return f" in {judged.made:,} runs of each input"
+    said = f" in {judged.made:,} runs of each input: the clearest one would take {_in_words(least)}"
+    if least > OUT_OF_REACH or not judged.made:
+        return said
+    return f"{said}, so allow about {math.ceil(2 * least / judged.made):,} times as much time (--time)"
 
 
 def _remembering(judged: Any) -> str:
@@ -141,15 +183,12 @@ def _remembering(judged: Any) -> str:
         return "there was no time to see whether a call depends on earlier ones"
     if judged.keeps:
         return "an input that was given before gets the same output again"
+    if isinstance(judged.error, RunError) and not isinstance(judged.error, WatchedTooLong):
+        return f"after some calls, {judged.error}, so a call depends on earlier ones"
     said = "with the same random bits, a later call gives a different output"
-    if place := _starting(judged.watched):
-        return f"{place} starts another process, and {said}"
+    if judged.starting:
+        return f"{judged.starting} starts another process, and {said}"
     return f"{said} (due to earlier calls, a clock or unseen randomness, as of a database)"
-
-
-def _starting(watched: Any) -> str:
-    """The line of the code that was seen to start another process; empty if there is none."""
-    return str(next(iter(watched.run.processes), "")) if watched is not None else ""
 
 
 def _too_few(trials: ReplayTrials, epsilon: float) -> str:
@@ -165,9 +204,11 @@ def _too_few(trials: ReplayTrials, epsilon: float) -> str:
 def _lost(watched: Any) -> str:
     """Where the noise was lost from sight, if that is known."""
     if watched is None or not watched.run.handled:
-        return "the noise could not be followed to what it hides"
+        places = dict.fromkeys(str(draw.place) for draw in (() if watched is None else watched.draws[:MOST_PLACES]))
+        drawn = f" that {' and '.join(places)} {'draws' if len(places) == 1 else 'draw'}" if places else ""
+        return f"the noise{drawn} could not be followed to what it hides"
     what, place = watched.run.handled[0]
-    return f"a number with noise is {what} at {place}, and the effect of that could not be followed completely"
+    return f"{what} at {place}, and the effect of that could not be followed completely"
 
 
 def so_often(trials: ReplayTrials, epsilon: float, delta: float) -> str:

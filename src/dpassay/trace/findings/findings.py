@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -89,6 +90,7 @@ def shared(uses: Sequence[NoiseSite]) -> Finding | None:
         if (found := _shared_within(use)) is not None:
             return found
     places: dict[int, tuple[float, NoiseSite]] = {}
+    lines = {str(use.x.place) for use in released}
     for use in released:
         for k, shift in zip(use.y.index.reshape(-1).tolist(), use.shift.reshape(-1).tolist(), strict=True):
             if k < 0 or not math.isfinite(shift):
@@ -97,7 +99,9 @@ def shared(uses: Sequence[NoiseSite]) -> Finding | None:
             if abs(before - shift) > max(use.shift_tolerance, other.shift_tolerance):
                 alike = distinct(np.concatenate([other.y.factor.reshape(-1), use.y.factor.reshape(-1)])).size == 1
                 what = "their difference is released exactly" if alike else "a combination of them has no noise"
-                said = f"{other.x.place} and {use.x.place} use the same noise of {_drawn_at(use)}: {what} (ε = ∞)"
+                where = f"{other.x.place} and {use.x.place} use" if len(lines) > 1 else f"{use.x.place} uses"
+                times = "" if len(lines) > 1 else " in several outputs"
+                said = f"{where} the same noise of {_drawn_at(use)}{times}: {what} (ε = ∞)"
                 return Finding("noise-reused", use.x.place, said, infinite=True)
     return None
 
@@ -192,8 +196,12 @@ def too_large(
     """
     worst = max(uses, key=lambda use: float(np.nansum(np.abs(use.gap))))
     law = worst.laws[0]
-    if (law.kind == "bernoulli").all() and epsilon.a == INFINITY.a:
-        said = f"{worst.x.place} keeps or drops each of {law.kind.size:,} numbers, and adds no noise to those it keeps"
+    bits = int((law.kind == "bernoulli").sum())
+    if set(law.kind.reshape(-1).tolist()) - {"none"} == {"bernoulli"} and epsilon.a == INFINITY.a:
+        each = "a number" if bits == 1 else f"each of {bits:,} numbers"
+        said = f"{worst.x.place} keeps or drops {each}, and adds no noise to what it keeps"
+        if law.centre[law.kind == "bernoulli"].any():  # neither of the two values is 0
+            said = f"{worst.x.place} gives {each} one of two values, which depend on the input"
         return Finding("loss-too-large", worst.x.place, f"{said}: ε = ∞ for this pair, where {claimed} is claimed")
     size = "∞" if epsilon.a == INFINITY.a else bound(down(epsilon), -1) if least else grouped(float(epsilon.a))
     sign = "≥" if least and size != "∞" else "="
@@ -229,10 +237,10 @@ def too_large(
 
 @dataclass
 class _SameNoise:
-    """Numbers with the same noise at the same line: their centers for each input, and the numbers of their noise."""
+    """Numbers with the same noise at the same line: their centers for each input, and the drawn numbers in each."""
 
     centres: list[list[float]]
-    index: list[int]
+    index: list[tuple[int, ...]]
 
 
 def as_coded(uses: Sequence[NoiseSite], others: Mapping[int, Sequence[NodeLaw]] | None = None) -> str:
@@ -241,27 +249,37 @@ def as_coded(uses: Sequence[NoiseSite], others: Mapping[int, Sequence[NodeLaw]] 
     `others` are the laws of the same numbers for other inputs, by the position of the use.
     """
     groups: dict[tuple[Any, ...], _SameNoise] = {}
-    covered: set[int] = set()
+    covered, sums = set[tuple[int, ...]](), set[Any]()
     order = sorted(range(len(uses)), key=lambda k: (not uses[k].released, -uses[k].x.offset.size))
     for use, laws in ((uses[k], (*uses[k].laws, *(others or {}).get(k, ()))) for k in order):
         first = laws[0]
         kinds = sorted(set(first.kind.reshape(-1).tolist()) - {"none"})
         at = first.kind != "none"
-        index = use.y.index[at].reshape(-1).tolist()
-        if not (use.x.added or use.released) or covered >= set(index):
+        index = [row for row, kept in zip(_in_each(use), at.reshape(-1).tolist(), strict=True) if kept]
+        own = set(zip(index, first.centre[at].reshape(-1).tolist(), first.scale[at].reshape(-1).tolist(), strict=True))
+        if not (use.x.added or use.released) or (sums >= own if use.released else covered >= set(index)):
             continue
         covered |= set(index)
+        sums |= own
         scales = distinct(np.abs(first.scale[at]))
         size = f"{scales[0]:.6g}" if len(scales) == 1 else f"{scales[0]:.6g}..{scales[-1]:.6g}"
         if kinds == ["bernoulli"]:
             size = f"{float(first.share.flat[0]):.6g}"
         mixed = bool(first.mixed[at].any())
-        seen = groups.setdefault((tuple(kinds), size, mixed, use.x.place), _SameNoise([[] for _ in laws], []))
+        alike = [key for key in groups if key[:3] == (tuple(kinds), size, mixed) and {*groups[key].index} & {*index}]
+        key = alike[0] if alike else (tuple(kinds), size, mixed, use.x.place)  # 0 + z has the line of z
+        seen = groups.setdefault(key, _SameNoise([[] for _ in laws], []))
         for side, law in enumerate(laws[: len(seen.centres)]):
             half = np.where(law.kind == "uniform", law.scale / 2, 0.0)
             seen.centres[side] += (law.centre + half)[at].reshape(-1).tolist()
         seen.index += index
     return "; ".join(dict.fromkeys(_group(key[0], key[1], key[2], seen) for key, seen in groups.items()))
+
+
+def _in_each(use: NoiseSite) -> list[tuple[int, ...]]:
+    """The drawn numbers in each number of a use, by their index."""
+    columns = [index.reshape(-1).tolist() for index, _ in use.y.terms]
+    return [tuple(sorted({one for one in row if one >= 0})) for row in zip(*columns, strict=True)]
 
 
 def _group(kinds: tuple[str, ...], size: str, mixed: bool, seen: _SameNoise) -> str:
@@ -273,12 +291,21 @@ def _group(kinds: tuple[str, ...], size: str, mixed: bool, seen: _SameNoise) -> 
     most, inputs = max(norms), len(norms)
     alike = sum(math.isclose(norm, most, rel_tol=1e-6) for norm in norms) if most > 0 else 0
     clip = f", and exactly that on {alike}, as after a clip" if alike > 2 else ""
-    drawn, many = len(set(seen.index)), len(seen.index)
-    rest = "" if drawn == many else f", one number for {'all ' if drawn == 1 else ''}{many // drawn:,} coordinates"
+    many, rest = len(seen.index), _sharing(seen.index)
     name = " and ".join(kinds).replace(" ", "_")
     if mixed:  # a norm would be that of the other noise too
         return f"{'a number' if many == 1 else f'{many:,} numbers'} with other noise | {name}({size}){rest}"
     return f"l{q} norm at most {most:.6g} on {inputs} inputs{clip} | {name}({size}){rest}"
+
+
+def _sharing(index: Sequence[tuple[int, ...]]) -> str:
+    """How numbers share the drawn numbers in them; "" if each has its own."""
+    times = Counter(one for row in index for one in row)
+    if max(times.values(), default=1) == 1:
+        return ""
+    if len(times) > 1 and (len(set(times.values())) > 1 or any(len(row) > 1 for row in index)):
+        return f", {len(times):,} numbers for {len(index):,} coordinates"
+    return f", one number for {'all ' if len(times) == 1 else ''}{max(times.values()):,} coordinates"
 
 
 def beyond_runs(pipeline: str) -> str:

@@ -44,6 +44,7 @@ from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
 
 REPLAYS = 3
+AGAIN = 12  # further ones, if other draws may decide which noise is used
 MUCH = 2_000.0  # times the usual noise, and its rounding: the most in a few runs before the trials
 TIE, TIE_OF_FLOATS = number("1e-6"), number("1e-5")  # relative: a smaller excess over the claim is rounding
 
@@ -100,7 +101,7 @@ def suggested(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> Suggested:
     first = replays[0]
     uses, delta = first.uses, guarantee.exact_delta
     found = [one for use in uses for one in (stale(replays, use), scaled_by_input(use)) if one is not None]
-    if (both := shared(uses)) is not None:
+    if (both := shared(uses)) is not None and _always_shared(tracer, x, y, nodes, replays, both):
         found.append(both)
     steady = all(_alike(first, other) for other in replays[1:])
     constant = mixes_fresh_and_cached_noise(replays)
@@ -123,7 +124,8 @@ def suggested(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> Suggested:
     around = set.intersection(*(set(one.differing) for one in replays))
     doubts = (*_unseen(replays), *_why_open(tracer, (x, y), replays, sorted(around), hidden(first)))
     judged = Suggested(
-        *(lower, upper, loss, tuple(found), doubts, uses, (x, y), tuple(first.x.draws), first.x, bool(around))
+        *(lower, upper, loss, tuple(found), doubts, uses, (x, y), tuple(first.x.draws), first.x, bool(around)),
+        pipeline="" if _same_noise_everywhere(replays) else "noise that other drawn numbers pick",
     )
     chosen = judged_choices(tracer, (x, y), (first.x, first.y), guarantee) if not (found or hidden(first)) else None
     if chosen is None:
@@ -139,6 +141,22 @@ def suggested(tracer: Tracer, x: Any, y: Any, guarantee: Any) -> Suggested:
         return judged
     judged = replace(judged, lower=chosen.lower, upper=chosen.upper, loss=chosen.loss, findings=chosen.findings)
     return replace(judged, doubts=(), pipeline=chosen.pipeline, chosen=chosen)
+
+
+def _always_shared(
+    tracer: Tracer, x: Any, y: Any, nodes: frozenset[int], replays: Sequence[Replay], found: Finding
+) -> bool:
+    """Whether all runs share noise in this way: what other draws pick may be the same only now and then."""
+    further = (replay(tracer, x, y, nodes) for _ in range(AGAIN if other_randomness(replays) else 0))
+    return all(shared(one.uses) == found for one in (*replays[1:], *further))
+
+
+def _same_noise_everywhere(replays: Sequence[Replay]) -> bool:
+    """Whether each sum has the same drawn numbers in it in all replays."""
+    indices = [[one.x.relative(index) for use in one.uses for index, _ in use.x.terms] for one in replays]
+    return all(
+        len(own) != len(indices[0]) or all(map(np.array_equal, own, indices[0])) for own in indices[1:]
+    )  # where their number differs, another sentence says so
 
 
 def _matched(tracer: Tracer, judged: Suggested, first: Replay, guarantee: Any) -> Suggested:

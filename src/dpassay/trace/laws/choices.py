@@ -24,6 +24,7 @@ from dpassay.trace.findings.findings import Finding
 from dpassay.trace.laws.coordinatewise import Coordinates, Jointly, coordinates_of, laws_that_differ
 from dpassay.trace.laws.jointly import jointly_of
 from dpassay.trace.laws.losses import PairLoss, shown_by
+from dpassay.trace.laws.number_laws import law_of
 from dpassay.trace.laws.outcomes import Outcomes, comes_again, drawn_anew, gone_through, steps_of, weights_of
 from dpassay.trace.watch.choosing import CHOICE
 from dpassay.trace.watch.record import Array, DrawRecord, RecordedRun
@@ -34,6 +35,7 @@ MOST_RUNS = 110  # of a trace: some are left to reproduce the finding, and for h
 MOST_IF_QUICK, SECONDS = 400, 0.8  # runs of each input, if they are quick; the time for them
 FEW = 2  # numbers: if there are more, each is examined on its own first
 _WHOLE = re.compile(r"(?<=\d)\.0(?![\de])")  # what a whole number has behind it in a description
+_WHOLE_NUMBERS = {"integers", "randint", "randrange", "getrandbits", "random_integers", "tomaxint"}
 AGAIN, AGAIN_IF_REFUTED = 5, 30  # runs of each input with natural draws, to confirm it
 
 
@@ -239,7 +241,8 @@ def _as_coded(runs: tuple[RecordedRun, RecordedRun]) -> str:
     made = [[draw for _, draw in run.decisions()] for run in runs]
     for pair in zip(*made, strict=False):
         if any(draw.distribution != CHOICE for draw in pair):
-            parts.append("a uniform number that decides what comes out")
+            name = next((_kind(draw) for draw in pair if draw.distribution != CHOICE), "")
+            parts.append(f"{name} number that decides what comes out")
             continue
         p, q = (weights_of(draw) for draw in pair)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -251,3 +254,10 @@ def _as_coded(runs: tuple[RecordedRun, RecordedRun]) -> str:
         size = f"a factor of at most e^{bound(most, 1)}" if np.isfinite(most) else "a factor of ∞"
         parts.append(f"{many}one of {p.shape[1]:,}, with probabilities that differ by {size} between 2 inputs")
     return "; ".join(dict.fromkeys(parts))
+
+
+def _kind(draw: DrawRecord) -> str:
+    """The distribution of a drawn number that decides, with its article."""
+    law = law_of(draw)
+    name = "uniform" if law is not None and law.kind == "uniform" else draw.distribution
+    return "a whole" if name in _WHOLE_NUMBERS else f"{'an' if name[0] in 'aeio' else 'a'} {name}"

@@ -22,6 +22,7 @@ from dpassay.trace.replay.replaying import MonotoneImage, NoiseSite
 from dpassay.trace.watch.record import Array
 from dpassay.values import dataclass
 
+CLOSE = 1e-9  # relative: between closer numbers, the digits that are written matter
 SYMMETRIC = ("laplace", "gaussian", "discrete laplace")
 
 
@@ -61,7 +62,7 @@ class Coordinate:
         if not self.alike or self.scales[0] == 0:
             return None
         scale, (x, y) = abs(self.scales[0]), self.centres
-        shift = number(y) - number(x) if self.moved else ZERO
+        shift = difference(x, y) if self.moved else ZERO
         if self.kind == "uniform":
             share = min(ONE.a, (abs(shift) / number(scale)).a), min(ONE.b, (abs(shift) / number(scale)).b)
             infinite = real(share)
@@ -101,6 +102,16 @@ class Coordinate:
                     atoms.append(own)
                 own[1 + side] += weight
         return AtomLoss.between(tuple(one[1] for one in atoms), tuple(one[2] for one in atoms))
+
+
+def difference(x: float, y: float) -> Number:
+    """y − x of numbers as they are written, or as they are stored if their difference is about that of two floats.
+
+    >>> float(difference(0.1, 0.3)), float(difference(1e17, 1e17 + 16))
+    (0.2, 16.0)
+    """
+    close = abs(y - x) < CLOSE * max(abs(x), abs(y))
+    return number(y - x) if close else number(y) - number(x)
 
 
 def _of_pure(epsilon: Number) -> LossComponent | None:

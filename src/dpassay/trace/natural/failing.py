@@ -24,9 +24,9 @@ class RunError(MechanismError):
     rewriter.py:61 raised ValueError: no way
     """
 
-    def __init__(self, kind: str, said: str, where: str = "") -> None:
+    def __init__(self, kind: str, said: str, where: str = "", *, whole: str = "") -> None:
         self.kind = kind
-        super().__init__(f"{where or 'the traced code'} raised {in_one_line(kind, said)}")
+        super().__init__(whole or f"{where or 'the traced code'} raised {in_one_line(kind, said)}")
 
 
 class WatchedTooLong(RunError):

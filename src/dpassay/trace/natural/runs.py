@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
-from itertools import repeat
+from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ import numpy as np
 from dpassay.errors import MechanismError
 from dpassay.trace.natural.bits import StatedSeed, generators_of, known_bits, shared_states_kept, stream_of
 from dpassay.trace.natural.budget import charge
+from dpassay.trace.natural.failing import RunError, time_limited
 from dpassay.trace.natural.seeds import fixed_seeds
 from dpassay.trace.natural.whole import WholeReading, read
 
@@ -37,6 +38,8 @@ AT_ONCE, PATIENCE = 16, 1.0  # processes; seconds beyond the limit for runs that
 # What torch raises in a copy of a process that has used a GPU, or autograd where there is one.
 _NO_COPIES = ("fork-based multiprocessing", "in forked subprocess")
 _IMMUTABLE = {str, bytes, int, float, bool, type(None)}
+MANY, MOMENT = 1_500, 0.1  # runs that may use up what the code has, such as a budget; seconds for them
+ENDLESS = "a run that exceeds its time limit"  # instead of the path of an output
 MEASURED = 20  # runs of a process that show how long one takes
 FREE = 128  # copies that do not count: a verdict may need this many, however large this process is
 
@@ -113,6 +116,8 @@ class Natural:
         self.fixed, self.seeded = ([one for one in seeds if bool(one.line) is known] for known in (True, False))
         self.runs = self.copies = 0
         self.pace: float | None = None  # seconds of work for a run, with its share of the process; None if not known
+        self.limit: float | None = None  # seconds of one run, while that is checked
+        self.worn = False  # whether a run raises an exception after many others, and not without them
         self.keeps = False  # whether it repeats an earlier answer
         self.kept: bool | None = None  # whether it gave some in an earlier trace; None if that was not looked at
 
@@ -168,12 +173,15 @@ class Natural:
         history = [(one, (*keys[0], 1 + k)) for k, one in enumerate([*pair, *pair])]
         work: list[Callable[[], list[Any]]] = [lambda one=one: self._of([one], True) for one in asked]  # type: ignore[misc]
         work.append(lambda: self._of([*history, *asked], True)[len(history) :])
-        found = self.elsewhere(*work)
-        self.runs += 2 * len(asked) + len(history)
-        first, later = found[: len(asked)], found[len(asked) :]
+        *each, later, many = self._each_elsewhere(*work, lambda: self._many(pair[0], keys[0]))
+        first = [one for found in each for one in found]
+        self.runs += 2 * len(asked) + len(history) + 2
         if len(later) < len(asked):
             return None if time.monotonic() >= self.until else True
-        return not all(one.same(its) for one, its in zip(first, later, strict=True))
+        exceptions = ["exception" in one.paths for one in many]
+        self.worn = exceptions == [False, True]
+        pairs = [*zip(first, later, strict=True), *pairwise(many)]
+        return not all(one.same(its) for one, its in pairs)
 
     def keeps_answers(self, x: Any, y: Any, keys: Sequence[Key]) -> bool:
         """Whether a run of y gives a different output after a run of y than after one of x, with the same bits.
@@ -188,6 +196,16 @@ class Natural:
         found = self.elsewhere(*work)
         self.runs += 2 * len(work)
         return len(found) == 3 and found[0].same(found[1]) and not found[0].same(found[2])
+
+    def _many(self, x: Any, key: Key) -> list[Any]:
+        """A run, and the same again after as many others as take a moment."""
+        end, asked = time.monotonic() + MOMENT, [(x, (*key, 2 + k)) for k in range(MANY)]
+        found = self._of([(x, key)], True)
+        for at in range(0, MANY, AT_ONCE):
+            if time.monotonic() > end:
+                break
+            self._of(asked[at : at + AT_ONCE], False)
+        return found + self._of([(x, key)], True)
 
     def _anew(self, asked: Sequence[tuple[Any, Key]]) -> list[Any]:
         found: list[Any] = []
@@ -208,7 +226,15 @@ class Natural:
                 if time.monotonic() > self.until:
                     break
                 with known_bits(key, self.held, keep=False) if each else nullcontext(), np.errstate(**self.errors):
-                    found.append(run_naturally(self.call, x, key, rng).data())
+                    if self.limit is None:
+                        found.append(run_naturally(self.call, x, key, rng).data())
+                        continue
+                    try:
+                        with time_limited(self.limit):
+                            reading = run_naturally(self.call, x, key, rng)
+                    except RunError as error:
+                        return [WholeReading((ENDLESS,), ("str",), (str(error),)).data()]
+                    found.append(reading.data())
         return found
 
     def elsewhere(self, *work: Callable[[], list[Any]]) -> list[WholeReading]:
@@ -232,6 +258,8 @@ class Natural:
                 worked, results = (0.0, []) if said is None else marshal.loads(said)
                 charge(elsewhere=worked)
                 _check_copied(results)
+                if results and results[0][0] == (ENDLESS,):
+                    raise RunError("TimeLimit", "", whole=results[0][2][0])
                 found.append([WholeReading(*parts) for parts in results])
                 self.pace = worked / len(results) if len(results) >= MEASURED else self.pace
         finally:

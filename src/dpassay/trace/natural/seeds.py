@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpassay.trace.natural.bits import generators_of, global_names, is_torch_generator, set_state, state_of
+from dpassay.trace.natural.bits import StatedSeed, generators_of, global_names, is_torch_generator, set_state, state_of
 from dpassay.values import dataclass
 
 _MAKERS = ("default_rng", "RandomState", "Random", "Generator")
@@ -121,7 +121,12 @@ def _seed_of(held: Any, stated: Mapping[int | str, int]) -> int | str | None:
     if is_torch_generator(held):
         first = int(held.initial_seed())
         return first if first < _SMALL or first in stated else None
-    given = getattr(getattr(held, "seed_seq", None), "entropy", None)
+    if isinstance(held, random.Random) and type(held).seed.__module__ not in ("random", __package__ + ".bits"):
+        return 0  # a class with a way of its own to seed it: perhaps always the same
+    seeding = getattr(held, "seed_seq", None)
+    if seeding is not None and type(seeding) not in (np.random.SeedSequence, StatedSeed):
+        return 0
+    given = getattr(seeding, "entropy", None)
     if isinstance(given, int):
         return given if given < _SMALL or given in stated else None
     for seed in stated:  # older generators do not store their seed, but their initial state is known

@@ -163,7 +163,7 @@ class _NaturalElsewhere:
 
     def __init__(self, tracer: RemoteTracer) -> None:
         self.tracer, self.runs, self.until, self.calls = tracer, 0, math.inf, 1
-        self.keeps, self.kept, self.pace = False, None, None
+        self.keeps, self.kept, self.pace, self.worn = False, None, None, False
         seeds = [_Fixed(*one) for one in tracer.answer("fixed")]  # which are started anew there
         self.fixed, self.seeded = ([one for one in seeds if bool(one.line) is known] for known in (True, False))
 

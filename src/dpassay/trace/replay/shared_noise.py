@@ -22,6 +22,7 @@ from dpassay.trace.laws.number_laws import law_of
 from dpassay.trace.natural.failing import WatchedTooLong
 from dpassay.trace.replay.draw_laws import Laws, laws_of, location_of, same_but_for_location
 from dpassay.trace.replay.replaying import mark_ancestors, released_in, values_of
+from dpassay.trace.replay.shifting import still_different
 from dpassay.trace.watch.record import Array, DrawRecord, Node, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
@@ -201,7 +202,7 @@ class SharedShift:
             if not (np.abs(computed - wanted).reshape(-1) <= far * one.allowed).all():
                 return "a sum with noise is different with the shifted noise"
         where = run.reading.difference(other.reading)
-        return "" if where is None else f"{where} differs although all sums with noise are the same"
+        return "" if where is None else still_different(where, run)
 
     def _in(self, run: RecordedRun) -> bool:
         return all(

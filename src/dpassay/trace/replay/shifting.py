@@ -13,6 +13,8 @@ from dpassay.trace.watch.record import Array, DrawRecord, Node, RecordedRun, equ
 from dpassay.trace.watch.tracer import Tracer
 
 _TRIES = 3
+OTHER_STEPS = "what the code does with the same noise depends on the input, so their sums could not be made equal"
+OUT_OF_REACH = "no noise was found with which the sums of both inputs are equal"
 _PLAIN = {int, float, bool, str}
 
 
@@ -23,8 +25,8 @@ def shifted(
     sums: Sequence[int],
     partners: Array | None = None,
     gaps: Sequence[Array] = (),
-) -> RecordedRun | None:
-    """A run of y with the noise that makes these sums those of a run of x, to the last bit; None if there is none.
+) -> RecordedRun | str:
+    """A run of y with the noise that makes these sums those of a run of x, to the last bit; if there is none, why.
 
     The noise makes the sums equal up to rounding, and the rounding is copied from x. `partners` has, for each number
     of y, counted through all sums, the one of x that it is made equal to; by default the one at its own position.
@@ -56,14 +58,20 @@ def shifted(
     for _ in range(_TRIES):
         second = tracer.run(y, noise)
         if not _same_steps(first, second):
-            return None
+            return OTHER_STEPS
         wanted = Wanted(second)
         for k, target in zip(sums, targets, strict=True):
             wanted.node(second.nodes[k], target)
         noise = wanted.noise()
         if (found := run(noise)) is not None:
             return found
-    return None
+    return OUT_OF_REACH
+
+
+def still_different(where: str, run: RecordedRun) -> str:
+    """The message about a part of the output that differs where all sums with noise are the same."""
+    said = f"{where} differs although all sums with noise are the same, so the input or other randomness reaches it too"
+    return f"{said} ({' at '.join(map(str, run.handled[0]))})" if run.handled else said
 
 
 def _same_steps(first: RecordedRun, second: RecordedRun) -> bool:

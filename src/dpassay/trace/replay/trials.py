@@ -16,6 +16,7 @@ from typing import Any
 from dpassay.core.functions.beta import betaincinv
 from dpassay.errors import MechanismError
 from dpassay.trace.laws.coordinatewise import Coordinates
+from dpassay.trace.laws.number_laws import node_law
 from dpassay.trace.laws.outcomes import is_one_of
 from dpassay.trace.natural.budget import TimeBudget
 from dpassay.trace.natural.failing import WatchedTooLong
@@ -27,7 +28,8 @@ from dpassay.trace.replay.pieces import Pieces
 from dpassay.trace.replay.replaying import NoiseSite
 from dpassay.trace.replay.seeding import seeded_by_draws
 from dpassay.trace.replay.shared_noise import SharedShift
-from dpassay.trace.replay.shifting import same_noise, shifted
+from dpassay.trace.replay.shifting import OUT_OF_REACH as OUT_OF_REACH_OF_NOISE
+from dpassay.trace.replay.shifting import same_noise, shifted, still_different
 from dpassay.trace.watch.record import Array, RecordedRun
 from dpassay.trace.watch.tracer import Tracer
 from dpassay.values import dataclass
@@ -236,6 +238,13 @@ def _as_watched(uses: Sequence[NoiseSite], sums: Sequence[int], at: int, run: Re
     )
 
 
+def _bounded_noise(run: RecordedRun, sums: Sequence[int]) -> str:
+    """What is known of noise that does not reach everywhere."""
+    kinds = {kind for k in sums for kind in node_law(run.nodes[k]).kind.reshape(-1).tolist()}
+    reach = [name for name in ("uniform", "exponential", "bernoulli") if name in kinds]
+    return f": {' and '.join(reach)} noise has only some of the values" if reach else ""
+
+
 def _shifted(
     tracer: Tracer,
     y: Any,
@@ -253,9 +262,9 @@ def _shifted(
         raise
     except MechanismError as error:
         return f"a replay with other noise raised an error: {error}"
-    if other is None:
-        return "the code uses the same noise differently for the two inputs"
+    if isinstance(other, str):
+        return f"{other}{_bounded_noise(run, sums)}" if other == OUT_OF_REACH_OF_NOISE else other
     if not fits(run, other):
         return "how much the noise hides depends on other noise"
     where = run.reading.difference(other.reading)
-    return "" if where is None else f"{where} differs although all sums with noise are the same"
+    return "" if where is None else still_different(where, run)

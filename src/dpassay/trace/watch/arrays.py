@@ -48,6 +48,7 @@ _KEPT = {
 class WatchedArray(np.ndarray):
     """An array that records the noise in it. `raw` is the array of the code, which shares its memory."""
 
+    __slots__ = ("node", "parent", "raw")  # like an array, it has no dictionary, which a masked array would copy
     node: Node | None
     raw: Array | None
     parent: WatchedArray | None  # what the code knows as the base of its view

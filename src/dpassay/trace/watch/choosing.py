@@ -19,6 +19,7 @@ from numpy import array, asarray, full, zeros
 
 from dpassay.trace.watch.follow import moved, of_draw
 from dpassay.trace.watch.numbers import node_of, plain, with_node
+from dpassay.trace.watch.overriding import has_its_law
 from dpassay.trace.watch.record import Array, DrawRecord, Node, RecordedRun, caller, current, drawing, importing
 
 PYTHON_CHOICES = ("choice", "choices")
@@ -139,7 +140,7 @@ def choosing(choice: Callable[..., Any]) -> Callable[..., Any]:
         run = current()
         a, p, size, rest = plain(a), plain(p), plain(size), plain(rest)
         options = {key: plain(one) for key, one in options.items()}
-        if run is None or drawing or importing():
+        if run is None or drawing or importing() or not has_its_law(run, self, choice, CHOICE):
             return choice(self, a, size, replace, p, *rest, **options)
         axis = options.get("axis", rest[0] if rest else 0)
         things = np.arange(a) if np.ndim(a) == 0 else asarray(a)
@@ -236,7 +237,7 @@ def choosing_in_python(choose: Callable[..., Any], name: str) -> Callable[..., A
     @wraps(choose)
     def chosen(self: Any, population: Any, *arguments: Any, **options: Any) -> Any:
         run = current()
-        if run is None or drawing or importing():
+        if run is None or drawing or importing() or not has_its_law(run, self, choose, name):
             return choose(self, population, *arguments, **options)
         given, more = [plain(one) for one in arguments], {key: plain(one) for key, one in options.items()}
         natural, at = with_index(
@@ -270,7 +271,7 @@ def ordering_in_python(order: Callable[..., Any], name: str) -> Callable[..., An
     @wraps(order)
     def drawn(self: Any, population: Any, *arguments: Any, **options: Any) -> Any:
         run = current()
-        if run is None or drawing or importing():
+        if run is None or drawing or importing() or not has_its_law(run, self, order, name):
             return order(self, population, *arguments, **options)
         given, more = [plain(one) for one in arguments], {key: plain(one) for key, one in options.items()}
         many = len(population) if hasattr(population, "__len__") else 0
@@ -308,7 +309,7 @@ def shuffling(shuffle: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(shuffle)
     def shuffled(self: Any, x: Any, *arguments: Any, **options: Any) -> None:
         run = current()
-        if run is None or drawing or importing():
+        if run is None or drawing or importing() or not has_its_law(run, self, shuffle, "shuffle"):
             shuffle(self, x, *arguments, **options)
             return
         raw = plain(x) if isinstance(x, np.ndarray) else x
@@ -349,7 +350,7 @@ def permuting(permutation: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(permutation)
     def permuted(self: Any, x: Any, *arguments: Any, **options: Any) -> Any:
         run = current()
-        if run is None or drawing or importing():
+        if run is None or drawing or importing() or not has_its_law(run, self, permutation, permutation.__name__):
             return permutation(self, x, *arguments, **options)
         x = plain(x)
         given, more = [plain(one) for one in arguments], {key: plain(one) for key, one in options.items()}

@@ -31,8 +31,9 @@ def decided(node: Node | None, what: str) -> None:
         run.used.append(node)
     if node is not None and run is not None and len(run.handled) < MOST_HANDLED:
         place = caller()
-        if (what, place) not in run.handled:
-            run.handled.append((what, place))
+        said = f"{'a drawn number' if node.unchanged else 'a number with noise'} is {what}"
+        if (said, place) not in run.handled:
+            run.handled.append((said, place))
 
 
 def compared_with(ufunc: Any, nodes: Sequence[Node | None], values: Sequence[Any]) -> None:

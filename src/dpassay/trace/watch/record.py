@@ -153,8 +153,16 @@ class DrawRecord:
 
     def __str__(self) -> str:
         given = ", ".join(f"{name}={_short(value)}" for name, value in self.parameters.items())
+        weights = asarray(self.parameters.get("p", ()))
+        if self.distribution.startswith("choice") and weights.ndim == 1 and equally_likely(weights):
+            given = f"{len(weights):,} equally likely"
         size = "1 number" if self.values.size == 1 else f"{self.values.size:,} numbers"
         return f"{self.place} {self.source} {self.distribution}({given}), {size}"
+
+
+def equally_likely(weights: Array) -> bool:
+    """Whether these probabilities are all the same, as where none were given."""
+    return bool(weights.size and (weights == weights[0]).all())
 
 
 def _short(value: Any) -> str:

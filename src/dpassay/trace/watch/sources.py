@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 from numpy import asarray, zeros
+from numpy.random._generator import Generator
+from numpy.random.mtrand import RandomState
 
 import dpassay.trace.watch.arrays  # noqa: F401  (watched arrays are registered by their module)
 from dpassay.trace.laws.number_laws import DEFAULTS, PARAMETERS
@@ -49,6 +51,7 @@ from dpassay.trace.watch.numbers import (
     totalling,
     with_node,
 )
+from dpassay.trace.watch.overriding import PYTHON, has_its_law, is_of
 from dpassay.trace.watch.patching import BUILTINS, Patches
 from dpassay.trace.watch.record import (
     RecordedRun,
@@ -71,7 +74,6 @@ _PYTHON_DRAWS = (
     *("gammavariate", "vonmisesvariate", "paretovariate", "weibullvariate", "randint", "randrange", "choice"),
     *("choices", "sample", "shuffle", "getrandbits", "randbytes"),
 )
-_STATE_DRAWS = [name for name in dir(np.random.RandomState) if not name.startswith("_") and hasattr(np.random, name)]
 _NOT_SUBJECTS = {"__main__", "dpassay", "numpy", "scipy", "torch"}  # packages that are not searched
 MOST_PROCESSES = 8  # processes started by one run that are recorded
 _OPAQUE = {
@@ -79,7 +81,9 @@ _OPAQUE = {
     random: ("_urandom",),
     secrets: ("token_bytes", "token_hex", "token_urlsafe"),
 }
-_GENERATOR, _STATE, _DEFAULT_RNG = np.random.Generator, np.random.RandomState, np.random.default_rng  # not watched
+_GENERATOR, _STATE = Generator, RandomState  # not watched
+_DEFAULT_RNG = np.random.default_rng
+_STATE_DRAWS = [name for name in dir(_STATE) if not name.startswith("_") and hasattr(np.random, name)]
 
 
 @cache  # every run installs them again
@@ -89,7 +93,7 @@ def _watching(draw: Callable[..., Any], source: str, name: str, method: bool = T
     @wraps(draw)
     def drawn(*arguments: Any, **options: Any) -> Any:
         run = current()
-        if run is None or drawing or importing():
+        if run is None or drawing or importing() or (method and not has_its_law(run, arguments[0], draw, name)):
             return draw(*arguments, **options)
         given, more = [plain(one) for one in arguments], {key: plain(one) for key, one in options.items()}
         generator = arguments[0] if method and arguments else None
@@ -137,11 +141,11 @@ class _AlsoPlain(type):
         return any(type.__instancecheck__(base, thing) for base in cls.__mro__[1:-1])
 
 
-class WatchedGenerator(np.random.Generator, metaclass=_AlsoPlain):
+class WatchedGenerator(Generator, metaclass=_AlsoPlain):
     """A generator whose draws are recorded; it takes them from the stream of the one it replaces."""
 
 
-class WatchedState(np.random.RandomState, metaclass=_AlsoPlain):
+class WatchedState(RandomState, metaclass=_AlsoPlain):
     """The same for numpy's older generators."""
 
     def __init__(self, seed: Any = None) -> None:
@@ -157,7 +161,7 @@ class WatchedState(np.random.RandomState, metaclass=_AlsoPlain):
 
 
 _ORDERS = {"choice": choosing, "shuffle": shuffling, "permutation": permuting, "permuted": permuting}
-for _kind, _of in ((WatchedGenerator, np.random.Generator), (WatchedState, np.random.RandomState)):
+for _kind, _of in ((WatchedGenerator, _GENERATOR), (WatchedState, _STATE)):
     for _name in dir(_of):
         if not _name.startswith("_") and _name not in _NOT_DRAWS:
             _own = getattr(_of, _name)
@@ -268,7 +272,9 @@ def _patch_libraries(patches: Patches) -> dict[int, Any]:
     """Replace all functions that draw; return the replacement of each function that a module may have imported."""
     replaced: dict[int, Any] = {}
 
-    def put(thing: Any, name: str, value: Any) -> None:
+    def put(thing: Any, name: str, value: Any, library: Any = None) -> None:
+        if library is not None and not is_of(library, getattr(thing, name)):
+            return  # the code has put a function of its own there
         replaced[id(getattr(thing, name))] = value
         patches.attribute(thing, name, value)
 
@@ -277,15 +283,15 @@ def _patch_libraries(patches: Patches) -> dict[int, Any]:
     patches.undo.append(lambda: shared.set_state(state.get_state()))
     put(np.random.mtrand, "_rand", state)
     for name in ("seed", "get_state", "set_state"):
-        put(np.random, name, getattr(state, name))
+        put(np.random, name, getattr(state, name), np)
     for held in _distributions() if "scipy.stats" in sys.modules else ():  # they keep the one they began with
         if held.get("_random_state") is shared:
             patches.item(held, "_random_state", state)
     if "scipy.stats" in sys.modules:  # one discrete number is made an int there
         patches.name(vars(sys.modules["scipy.stats._distn_infrastructure"]), "int", BUILTINS["int"])
     for name in _STATE_DRAWS:
-        put(np.random, name, getattr(state, name))
-    put(np.random, "default_rng", _default_rng)
+        put(np.random, name, getattr(state, name), np)
+    put(np.random, "default_rng", _default_rng, np)
     put(np.random, "Generator", WatchedGenerator)
     put(np.random, "RandomState", WatchedState)
     for name in _MAKING:
@@ -293,25 +299,25 @@ def _patch_libraries(patches: Patches) -> dict[int, Any]:
     for module, name, value in _computing():
         put(module, name, value)
     for name in _PYTHON_DRAWS:
-        own = getattr(random.Random, name)
+        own = getattr(PYTHON, name)
         if name in PYTHON_CHOICES:
             watching = choosing_in_python(own, name)
         elif name in PYTHON_ORDERS:
             watching = ordering_in_python(own, name)
         else:
             watching = _watching(own, "random", name)
-        patches.attribute(random.Random, name, watching)
-    patches.attribute(random.Random, "setstate", setting(random.Random.setstate))
-    patches.attribute(random.Random, "seed", _seeding_python(random.Random.seed))
+        patches.attribute(PYTHON, name, watching)
+    patches.attribute(PYTHON, "setstate", setting(PYTHON.setstate))
+    patches.attribute(PYTHON, "seed", _seeding_python(PYTHON.seed))
     for name in (*_PYTHON_DRAWS, "setstate"):
         if hasattr(random, name):
-            put(random, name, getattr(random._inst, name))
-    put(random, "seed", random._inst.seed)
+            put(random, name, getattr(random._inst, name), random)
+    put(random, "seed", random._inst.seed, random)
     for name in ("random", "getrandbits", "randbytes"):  # which the system's source has of its own
         patches.attribute(random.SystemRandom, name, _watching(getattr(random.SystemRandom, name), "random", name))
-    put(secrets, "randbelow", _watching(secrets.randbelow, "random", "randrange", method=False))
+    put(secrets, "randbelow", _watching(secrets.randbelow, "random", "randrange", method=False), secrets)
     for name, own in (("randbits", "getrandbits"), ("choice", "choice")):
-        put(secrets, name, getattr(secrets._sysrand, own))  # type: ignore[attr-defined]
+        put(secrets, name, getattr(secrets._sysrand, own), random)  # type: ignore[attr-defined]
     for kind, name, method in (*watched_methods(), *quantiles()):
         (put if isinstance(kind, ModuleType) else patches.attribute)(kind, name, method)
     for module, names in _OPAQUE.items():

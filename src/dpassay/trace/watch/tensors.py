@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import suppress
 from functools import cache, wraps
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from dpassay.trace.watch.deciding import compared_with, placed_among
 from dpassay.trace.watch.follow import accumulated, combined, consistent, dotted, joined, moved, of_draw, summed
 from dpassay.trace.watch.loaders import is_base_seed
 from dpassay.trace.watch.numbers import gathered, plain, with_node
+from dpassay.trace.watch.overriding import is_of
 from dpassay.trace.watch.picking import picked
 from dpassay.trace.watch.record import Array, DrawRecord, Node, RecordedRun, current
 
@@ -258,7 +260,9 @@ def _double(value: Any) -> Any:
 
 def named_distributions() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     """What is replaced in torch: distributions made from uniform numbers, and conversions from and to numpy."""
-    yield torch.distributions.Laplace, "rsample", _rsample(torch.distributions.Laplace.rsample)
+    laplace = import_module("torch.distributions.laplace")
+    if is_of(laplace, laplace.Laplace.rsample):
+        yield laplace.Laplace, "rsample", _rsample(laplace.Laplace.rsample)
     yield torch.Tensor, "item", _out(torch.Tensor.item)
     yield torch.Tensor, "tolist", _out(torch.Tensor.tolist)
     yield torch.Tensor, "numpy", _out(torch.Tensor.numpy)
@@ -305,7 +309,7 @@ def _rsample(draw: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(draw)
     def drawn(self: Any, *arguments: Any, **options: Any) -> Any:
         run = current()
-        if run is None or _named:
+        if run is None or _named or type(self).__module__ != draw.__module__:  # a subclass: its scale may vary
             return draw(self, *arguments, **options)
         _named.append(True)
         try:

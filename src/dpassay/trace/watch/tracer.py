@@ -44,6 +44,7 @@ class Tracer:
     most_draws: int = 10**9  # of one run: a loop may have no end for a hostile input
     first_draws: tuple[DrawRecord, ...] = field(default=(), init=False)  # of the first run that drew anything
     drawn: dict[str, tuple[int, set[int]]] = field(default_factory=dict, init=False)  # of each input: first, and after
+    starting: str = field(default="", init=False)  # the first line that was seen to start another process
     raised: bool = field(default=False, init=False)  # whether a run has ended with an exception of the code
 
     def __post_init__(self) -> None:
@@ -169,6 +170,7 @@ class Tracer:
     def remember(self, x: Any, run: RecordedRun) -> None:
         """Record how often a run of x drew, and what was drawn first."""
         draws = len(run.draws)
+        self.starting = self.starting or "".join(map(str, run.processes[:1]))
         self.first_draws = self.first_draws or tuple(run.draws)
         said = self._said.get(id(x))
         if said is None or said[0] is not x:

@@ -102,7 +102,7 @@ def test_sums_and_differences_of_noise_are_no_leak() -> None:
     result = dpassay.trace(code, pairs=[([0.0, 0.0], [0.0, 1.0])], epsilon=3, delta=0.001)
     assert result.verdict.open
     assert "leak" not in result.rules
-    assert result.pair_epsilon.upper == math.inf
+    assert result.pair_epsilon.upper >= 2.0533  # that of 1/√2 standard deviations, where there was time for a bound
 
 
 def test_a_sum_of_two_gaussian_numbers_moves_both() -> None:

@@ -63,4 +63,4 @@ def test_the_integer_of_a_sum_with_geometric_numbers_is_the_sum() -> None:
     ids=["a sum that is not whole", "a first step that is shorter", "whole uniform numbers"],
 )
 def test_other_integers_are_decisions(subject: Callable[[int], int]) -> None:
-    assert [what for what, _ in Tracer(subject).run(3).handled] == ["cast to an integer"]
+    assert [what for what, _ in Tracer(subject).run(3).handled] == ["a number with noise is cast to an integer"]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpassay.trace.session import trace
 from dpassay.trace.watch.numbers import plain
 from dpassay.trace.watch.record import RecordedRun
 from dpassay.trace.watch.sources import watch, watched_generator
@@ -71,3 +72,21 @@ def test_what_is_not_followed_has_no_memory() -> None:
 def test_the_same_numbers_come_as_without_the_watch() -> None:
     watched, _ = run_of(lambda rng: rng.laplace(1, 2, size=3))
     assert np.array_equal(watched, np.random.default_rng(0).laplace(1, 2, size=3))
+
+
+def masked(x: Any, rng: Any) -> Any:
+    return np.ma.array(np.array(x) + rng.laplace(0, 1, 2), mask=[False, True])
+
+
+def masked_before(x: Any, rng: Any) -> Any:
+    return np.ma.masked_array(np.array(x, dtype=float)) + rng.laplace(0, 1, 2)
+
+
+def masked_again(x: Any, rng: Any) -> Any:
+    return np.ma.masked_invalid(np.ma.array(np.array(x) + rng.laplace(0, 1, 2)).copy())
+
+
+@pytest.mark.parametrize("subject", [masked, masked_before, masked_again])
+def test_a_masked_array_holds_nothing_of_the_watching(subject: Any) -> None:
+    result = trace(subject, pairs=[([1, 2], [0, 2])], epsilon=1, hostile=False)
+    assert result.pair_epsilon.upper == pytest.approx(1, rel=1e-9)
