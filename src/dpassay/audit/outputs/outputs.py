@@ -173,7 +173,8 @@ class Outputs:
 
     def _has_more_than(self, decimals: int) -> bool:
         found = [self.numbers] if self.numbers is not None else self._vectors
-        return any(np.any(np.isfinite(n) & (n != np.round(n, decimals))) for n in found if n is not None)
+        known = [n[np.abs(n) < EXACT] for n in found if n is not None]  # larger ones have no decimals, and may overflow
+        return any(bool(np.any(n != np.round(n, decimals))) for n in known)
 
     def lengths(self) -> Array:
         """How long each output is: characters of a text, entries of a vector or list; NaN if neither."""
