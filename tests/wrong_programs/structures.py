@@ -114,6 +114,18 @@ def divides_by_a_count(x, rng):
     return 1 // x[1] + rng.laplace()
 
 
+@error("smith", "jones", EPSILON, INF)
+def a_group_of_errors_names_the_record(x, rng):
+    if rng.random() < 0.05:
+        raise ExceptionGroup("two parts failed", [ValueError("no answer"), KeyError(x)])
+    return rng.laplace()
+
+
+@error(b"smith \xe9", b"jones \xe9", EPSILON, INF)
+def bytes_that_are_no_text(x, rng):
+    return x.decode("ascii") if rng.random() < 0.05 else rng.laplace()
+
+
 @rare(0.0, 1.0, EPSILON, INF, runs=MANY)
 def the_answer_once_in_a_thousand(x, rng):
     return 10.0 + x if rng.random() < 1e-3 else rng.normal()

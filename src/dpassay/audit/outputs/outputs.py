@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpassay.audit.options import Unknown
 from dpassay.audit.outputs.apart import Apart
 from dpassay.audit.outputs.doubles import DOUBLES, EXACT, as_doubles, column_of, exact, is_double, rounded_by_floats
+from dpassay.audit.outputs.failures import told_by
 from dpassay.audit.outputs.keys import row_keys, text_key
 from dpassay.audit.outputs.leaf_dict import Leaves, canonical, once
 from dpassay.audit.outputs.leaves import is_value, leaves_of
@@ -404,7 +405,7 @@ def _leaves(item: Any, kinds: Any, depth: int = 4) -> list[Any]:
 
 def _texts_in(item: Any, apart: Apart | None) -> str:
     if isinstance(item, Failure) or (isinstance(item, str) and not isinstance(item, Enum)):
-        return item.told if isinstance(item, Failure) else item
+        return told_by(item) if isinstance(item, Failure) else item
     if apart is None or _vector(item) is not None:
         return ""
     if apart.form is not None:
