@@ -35,8 +35,8 @@ from dpassay.audit.distinguishers.shared_words import SharedWords
 from dpassay.audit.distinguishers.statistic import NEARER, NEARER_STEPS, SUMMARIES, Statistic
 from dpassay.audit.outputs.features import FEATURES, anomalies, feature_count
 from dpassay.audit.outputs.leaf_views import View
-from dpassay.audit.outputs.ngrams import HASHED
 from dpassay.audit.outputs.outputs import join, part, read
+from dpassay.audit.outputs.texts.ngrams import HASHED
 from dpassay.audit.testing.decision_rule import best_and_margin, rounded
 from dpassay.pipeline.distributions import BitDistribution, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
 from dpassay.pipeline.mechanism import Failure

@@ -19,8 +19,8 @@ from dpassay.audit.distinguishers.own_likelihood import OwnLikelihood
 from dpassay.audit.distinguishers.shared_words import SharedWords
 from dpassay.audit.distinguishers.statistic import Statistic
 from dpassay.audit.outputs.leaf_views import View
-from dpassay.audit.outputs.ngrams import HASHED
 from dpassay.audit.outputs.outputs import read
+from dpassay.audit.outputs.texts.ngrams import HASHED
 from dpassay.pipeline.distributions import Laplace, Shifted
 from dpassay.pipeline.mechanism import Failure
 

@@ -23,8 +23,8 @@ from dpassay.audit.outputs.features import anomalies, coordinate_name
 from dpassay.audit.outputs.leaf_screening import found_in
 from dpassay.audit.outputs.leaf_views import View
 from dpassay.audit.outputs.leaves import ROOT, is_value
-from dpassay.audit.outputs.ngrams import how_often, words_in
 from dpassay.audit.outputs.outputs import LONGEST, Array, Outputs, Ragged
+from dpassay.audit.outputs.texts.ngrams import how_often, words_in
 from dpassay.values import dataclass
 
 PARTS = 4  # of the runs, each of which tests what the others propose

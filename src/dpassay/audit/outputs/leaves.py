@@ -18,8 +18,8 @@ import numpy as np
 
 from dpassay.audit.options import Unknown
 from dpassay.audit.outputs.doubles import DOUBLES, as_doubles, exact, rounded_by_floats
-from dpassay.audit.outputs.failures import told_by
 from dpassay.audit.outputs.leaf_dict import Leaves, canonical
+from dpassay.audit.outputs.texts.failures import told_by
 from dpassay.errors import MechanismError
 from dpassay.pipeline.mechanism import Failure
 from dpassay.values import dataclass

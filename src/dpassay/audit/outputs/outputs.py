@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from dpassay.audit.options import Unknown
 from dpassay.audit.outputs.apart import Apart
 from dpassay.audit.outputs.doubles import DOUBLES, EXACT, as_doubles, column_of, exact, is_double, rounded_by_floats
-from dpassay.audit.outputs.failures import told_by
 from dpassay.audit.outputs.keys import row_keys, text_key
 from dpassay.audit.outputs.leaf_dict import Leaves, canonical, once
 from dpassay.audit.outputs.leaves import is_value, leaves_of
+from dpassay.audit.outputs.texts.failures import told_by
 from dpassay.errors import InputError
 from dpassay.pipeline.mechanism import Failure
 from dpassay.values import dataclass

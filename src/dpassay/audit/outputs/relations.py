@@ -16,22 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.audit.outputs.leaf_screening import distances
-from dpassay.audit.outputs.leaf_views import (
+from dpassay.audit.outputs.leaf_views import MOST_STEPS, Look, View, exclusive_or
+from dpassay.audit.outputs.outputs import Array, Outputs, part
+from dpassay.audit.outputs.texts.ngrams import code_points, count_path, each_once, how_often, words_in, words_of
+from dpassay.audit.outputs.texts.text_views import (
     CHARACTERS,
     CODES,
     IN_TEXT,
-    MOST_STEPS,
     WORDS,
-    Look,
-    View,
-    exclusive_or,
     repeats,
     rows_of_text,
     same_ends,
     text_rows,
 )
-from dpassay.audit.outputs.ngrams import code_points, count_path, each_once, how_often, words_in, words_of
-from dpassay.audit.outputs.outputs import Array, Outputs, part
 
 EXAMINED = 512  # outputs of each input
 FEW = 16  # columns: of one, this many times as many outputs are examined in the same time

@@ -8,9 +8,9 @@ import pytest
 
 import dpassay
 from dpassay.audit.outputs.leaf_views import View
-from dpassay.audit.outputs.ngrams import count_path
 from dpassay.audit.outputs.outputs import read
 from dpassay.audit.outputs.relations import related_numbers, related_outputs
+from dpassay.audit.outputs.texts.ngrams import count_path
 from dpassay.audit.storage.checkpoint import load
 
 RUNS = 256  # of each input

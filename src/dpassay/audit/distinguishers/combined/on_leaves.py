@@ -30,10 +30,11 @@ from dpassay.audit.outputs.leaf_screening import (
     positions,
     views_of_vectors,
 )
-from dpassay.audit.outputs.leaf_views import CHARACTERS, FRACTION, LOOKS, WORDS, View, partly_whole
+from dpassay.audit.outputs.leaf_views import FRACTION, LOOKS, View, partly_whole
 from dpassay.audit.outputs.leaves import ROOT
 from dpassay.audit.outputs.outputs import Outputs, part
 from dpassay.audit.outputs.relations import related_numbers, related_outputs
+from dpassay.audit.outputs.texts.text_views import CHARACTERS, WORDS
 from dpassay.values import dataclass
 
 _HEXADECIMAL = re.compile(r"-?0x[0-9a-f]{1,30}")

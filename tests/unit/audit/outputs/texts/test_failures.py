@@ -3,8 +3,8 @@
 import pytest
 
 from dpassay.audit.mechanisms.python_objects import failure
-from dpassay.audit.outputs.failures import told_by
 from dpassay.audit.outputs.outputs import read
+from dpassay.audit.outputs.texts.failures import told_by
 from dpassay.pipeline.mechanism import Failure
 
 
