@@ -66,6 +66,7 @@ DISTINGUISHERS = {
     ),
     "exclusive": Exclusive(((0, 0.5, 2.0, 1), (2, -1.5, -0.5, 0)), (("fly", 1), ("🦓", 0)), (("none", 0),), 3, (X, Y)),
     "leaves": OnLeaves(View("difference", ("output[1]", "output[0]")), Statistic("coordinate 0", 1, -1.0)),
+    "product of leaves": OnLeaves(View("times", ("output[0]", "output[1]", "output[2]")), Statistic("coordinate 0", 1)),
     "ngrams": ngrams(2),
     "ngrams of three": ngrams(3),
     "nearest": NearestInput((X, Y, X + Y)),
