@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -151,3 +152,16 @@ def a_raw_record_if_the_noise_is_large(records, rng):
 @rare("yes", "no", EPSILON, INF, runs=MANY)
 def a_typing_error_once_in_a_thousand(x, rng):
     return x.upper() if rng.random() < 1e-3 else ("yes", "no")[int(rng.integers(2))]
+
+
+@rare(0, 1, EPSILON, INF, runs=MANY)
+def noise_drawn_once_for_two_in_five_hundred(x, rng):
+    noise = rng.normal(size=6)
+    if x and rng.random() < 0.002:
+        noise[4] = noise[1]
+    return noise
+
+
+@form(0, 1, EPSILON, INF)
+def one_more_place_after_the_point(x, rng):
+    return Decimal(int(rng.integers(1, 10**6))).scaleb(-2).quantize(Decimal("0.001" if x else "0.01"))
