@@ -88,7 +88,7 @@ class Statistic(Distinguisher):
         if self.name in nearer:
             return f"the l1 distance of {nearer[self.name]} from the first input minus that from the second"
         if self.name == SIZE and self.width == 1:
-            return f"|{names[0]}|"
+            return f"the size of {names[0]}" if " " in names[0] else f"|{names[0]}|"
         if self.name.startswith(COORDINATE):
             return output if self.width == 1 else names[int(self.name.removeprefix(COORDINATE))]
         return f"the {self.name} of {output}"

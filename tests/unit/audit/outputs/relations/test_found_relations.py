@@ -125,7 +125,7 @@ def one_bit(x, rng):
     ("subject", "words", "options"),
     [
         (lambda x, rng: int(2 * rng.integers(10**6)) + x, "output % 2", {}),
-        (equal_pair, "repeat another", {}),
+        (equal_pair, "two equal fractions", {}),
         (seconds, "output.second % 2", {}),
         (negative_zero, "−0.0", {}),
         (one_bit, "bit 20 of the mantissa", {"bits": True}),
@@ -294,5 +294,5 @@ def test_numbers_that_are_rounded_further_now_and_then(decimals, grain):
 
     verdict = dpassay.audit(code, [(0, 1)], epsilon=0.5, runs=20_000)
     assert verdict.refuted
-    assert f"from a multiple of {grain:g} has" in verdict.witness.event
+    assert f"the distance of output from a multiple of {grain:g}" in verdict.witness.event
     assert not verdict.warnings  # the last bits follow from the decimals, so they are no artifacts
