@@ -35,8 +35,10 @@ from dpassay.audit.distinguishers.shared_words import SharedWords
 from dpassay.audit.distinguishers.statistic import NEARER, NEARER_STEPS, SUMMARIES, Statistic
 from dpassay.audit.outputs.features import FEATURES, anomalies, feature_count
 from dpassay.audit.outputs.leaf_views import View
-from dpassay.audit.outputs.ngrams import HASHED
 from dpassay.audit.outputs.outputs import join, part, read
+from dpassay.audit.outputs.relations.row_views import ROWS
+from dpassay.audit.outputs.texts.ngrams import HASHED
+from dpassay.audit.outputs.texts.text_views import OF_TEXT
 from dpassay.audit.testing.decision_rule import best_and_margin, rounded
 from dpassay.pipeline.distributions import BitDistribution, Gaussian, Laplace, Mixture, OneSided, Pmf, Shifted
 from dpassay.pipeline.mechanism import Failure
@@ -206,6 +208,11 @@ DISTINGUISHERS = {
     "nearest": NearestInput((X, Y, X + Y)),
     "shared words": SharedWords((("rome",), ("oslo", "paris"))),
     "difference": OnLeaves(View("difference", ("output[1]", "output[0]")), Statistic("coordinate 0", 1)),
+    **{
+        look: OnLeaves(View(look, ("output[0]", "output[1]", "output[2]")), Statistic("coordinate 0", 1))
+        for look in ROWS
+    },
+    **{base: OnLeaves(View("numbers", (f"{base}[0]", f"{base}[1]")), Statistic("coordinate 0", 2)) for base in OF_TEXT},
     "place": OnLeaves(View("numbers", ("output.index(1)", "output")), LogisticRegression(RNG.normal(size=2), 0.3)),
     "leaf": OnLeaves(View("numbers", ('output["d"]', "output.a"), (2**70, 0)), Statistic("sum", 2)),
     "text leaf": OnLeaves(View("text", ('output["a"]["c"]', "output")), NaiveBayes(RNG.normal(size=(2, HASHED)))),

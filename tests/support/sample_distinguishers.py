@@ -19,8 +19,8 @@ from dpassay.audit.distinguishers.own_likelihood import OwnLikelihood
 from dpassay.audit.distinguishers.shared_words import SharedWords
 from dpassay.audit.distinguishers.statistic import Statistic
 from dpassay.audit.outputs.leaf_views import View
-from dpassay.audit.outputs.ngrams import HASHED
 from dpassay.audit.outputs.outputs import read
+from dpassay.audit.outputs.texts.ngrams import HASHED
 from dpassay.pipeline.distributions import Laplace, Shifted
 from dpassay.pipeline.mechanism import Failure
 
@@ -66,6 +66,7 @@ DISTINGUISHERS = {
     ),
     "exclusive": Exclusive(((0, 0.5, 2.0, 1), (2, -1.5, -0.5, 0)), (("fly", 1), ("🦓", 0)), (("none", 0),), 3, (X, Y)),
     "leaves": OnLeaves(View("difference", ("output[1]", "output[0]")), Statistic("coordinate 0", 1, -1.0)),
+    "product of leaves": OnLeaves(View("times", ("output[0]", "output[1]", "output[2]")), Statistic("coordinate 0", 1)),
     "ngrams": ngrams(2),
     "ngrams of three": ngrams(3),
     "nearest": NearestInput((X, Y, X + Y)),

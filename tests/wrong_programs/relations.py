@@ -102,3 +102,35 @@ def a_rotated_vector(x, rng):
 def sorted_or_not(x, rng):
     drawn = rng.random(4).tolist()
     return sorted(drawn) if x else drawn
+
+
+@residue(0, 1, EPSILON, INF)
+def a_check_digit(x, rng):
+    number = 10 * int(rng.integers(10**6))
+    return number + (5 * x - sum(map(int, str(number)))) % 10
+
+
+@residue(0, 1, EPSILON, INF)
+def parity_of_a_hexadecimal_name(x, rng):
+    return f"{2 * int(rng.integers(2**46)) + x:012x}"
+
+
+@residue(0, 1, EPSILON, INF)
+def where_the_largest_is(x, rng):
+    noise = rng.normal(size=8)
+    place, largest = 2 * int(rng.integers(4)) + x, int(np.argmax(noise))
+    noise[[place, largest]] = noise[[largest, place]]
+    return noise
+
+
+@joint(0, 1, EPSILON, INF)
+def noise_used_twice_with_opposite_signs(x, rng):
+    noise = rng.normal(size=12)
+    noise[9] = -noise[3] if x else noise[9]
+    return noise.tolist()
+
+
+@joint(0, 1, EPSILON, INF)
+def a_total_that_was_not_noised_again(x, rng):
+    first, second, third = rng.laplace(size=3).tolist()
+    return {"a": first, "b": second, "total": first + second if x else math.sqrt(2) * third}

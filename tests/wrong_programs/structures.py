@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -114,6 +115,18 @@ def divides_by_a_count(x, rng):
     return 1 // x[1] + rng.laplace()
 
 
+@error("smith", "jones", EPSILON, INF)
+def a_group_of_errors_names_the_record(x, rng):
+    if rng.random() < 0.05:
+        raise ExceptionGroup("two parts failed", [ValueError("no answer"), KeyError(x)])
+    return rng.laplace()
+
+
+@error(b"smith \xe9", b"jones \xe9", EPSILON, INF)
+def bytes_that_are_no_text(x, rng):
+    return x.decode("ascii") if rng.random() < 0.05 else rng.laplace()
+
+
 @rare(0.0, 1.0, EPSILON, INF, runs=MANY)
 def the_answer_once_in_a_thousand(x, rng):
     return 10.0 + x if rng.random() < 1e-3 else rng.normal()
@@ -139,3 +152,16 @@ def a_raw_record_if_the_noise_is_large(records, rng):
 @rare("yes", "no", EPSILON, INF, runs=MANY)
 def a_typing_error_once_in_a_thousand(x, rng):
     return x.upper() if rng.random() < 1e-3 else ("yes", "no")[int(rng.integers(2))]
+
+
+@rare(0, 1, EPSILON, INF, runs=MANY)
+def noise_drawn_once_for_two_in_five_hundred(x, rng):
+    noise = rng.normal(size=6)
+    if x and rng.random() < 0.002:
+        noise[4] = noise[1]
+    return noise
+
+
+@form(0, 1, EPSILON, INF)
+def one_more_place_after_the_point(x, rng):
+    return Decimal(int(rng.integers(1, 10**6))).scaleb(-2).quantize(Decimal("0.001" if x else "0.01"))

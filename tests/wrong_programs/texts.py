@@ -93,3 +93,10 @@ def a_number_for_the_record(text, rng):
 @marks("see", "find", EPSILON, INF)
 def spaces_at_the_end(text, rng):
     return f"{any_word(rng)} {any_word(rng)}".ljust(20 + len(text) % 2)
+
+
+@marks("see me", "see you", EPSILON, INF)
+def a_space_that_nobody_sees(text, rng):
+    words = [any_word(rng) for _ in range(8)]
+    words[int(rng.integers(8))] += "\u200b" if text == "see you" else ""
+    return " ".join(words)

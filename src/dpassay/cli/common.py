@@ -310,6 +310,8 @@ def as_options(message: str) -> str:
 
     >>> as_options("pass dim=N"), as_options("pass parameters={'C': VALUE}"), as_options("resume=True needs save=FILE")
     ('pass --dim N', 'pass --set C=VALUE', '--resume needs --save FILE')
+    >>> as_options("search_runs must be a whole number"), as_options("in one way, not in 2: pairs and text")
+    ('--search-runs must be a whole number', 'in one way, not in 2: --pair and --text')
     >>> as_options("until_refuted=True stops early, bits=False ignores them, unknown='repr' reads its repr")
     '--until-refuted stops early, --no-bits ignores them, --unknown repr reads its repr'
     >>> as_options("--model madlib,vocabulary=FILE, or vocabulary=FILE")  # a setting of the rewriter stays one
@@ -322,6 +324,9 @@ def as_options(message: str) -> str:
     message = message.replace("pairs=[(X, Y)], or inputs, a region, a text, or candidates", INPUTS)
     message = re.sub(rf"\b({FLAGS})=(True|False)\b", _as_flag, message)
     message = message.replace("leave neighbours out", "leave --neighbours out")
+    message = message.replace("give workers or a cluster, not both", "give --workers or --cluster, not both")
+    message = re.sub(r"^(alpha|runs|search_runs|seed|workers) (?=must be |is an error )", _as_subject, message)
+    message = re.sub(r"(?<=in one way, not in )(\d): ([a-z ]+)$", _as_sources, message)
     message = re.sub(r"\b(text|unknown|neighbours)='([^']*)'", _as_quoted, message)
     message = re.sub(r"(?<!,)\b(vocabulary|unknown)=(FILE|RULE)\b", r"--\1 \2", message)
     return re.sub(r"(?<![?&\w])(epsilon|delta|dim|runs|save)=(1e-5|1|10000|N|VALUE|FILE)\b", r"--\1 \2", message)
@@ -329,6 +334,15 @@ def as_options(message: str) -> str:
 
 def _as_flag(found: re.Match[str]) -> str:
     return f"--{'' if found[2] == 'True' else 'no-'}{found[1].replace('_', '-')}"
+
+
+def _as_subject(found: re.Match[str]) -> str:
+    return f"--{found[1].replace('_', '-')} "
+
+
+def _as_sources(found: re.Match[str]) -> str:
+    names = (f"--{'pair' if name == 'pairs' else name}" for name in found[2].split(" and "))
+    return f"{found[1]}: {' and '.join(names)}"
 
 
 def _as_quoted(found: re.Match[str]) -> str:

@@ -35,6 +35,7 @@ class TrainingSet:
     bits: Bits = "no"
     offered: tuple[Distinguisher, ...] = ()  # by the mechanism itself, see `mechanism_hints`
     epsilon: float = 0.0  # the claim: an event may be e^ε times as likely under one input as under the other
+    by_chance: float = 0.2  # the largest share of rare events that chance may be expected to propose
 
     @cached_property
     def structured(self) -> bool:

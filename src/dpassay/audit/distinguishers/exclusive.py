@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, pairwise
@@ -23,19 +23,19 @@ from dpassay.audit.outputs.features import anomalies, coordinate_name
 from dpassay.audit.outputs.leaf_screening import found_in
 from dpassay.audit.outputs.leaf_views import View
 from dpassay.audit.outputs.leaves import ROOT, is_value
-from dpassay.audit.outputs.ngrams import how_often, words_in
 from dpassay.audit.outputs.outputs import LONGEST, Array, Outputs, Ragged
+from dpassay.audit.outputs.texts.ngrams import how_often, words_in
 from dpassay.values import dataclass
 
 PARTS = 4  # of the runs, each of which tests what the others propose
 FEWEST = 1024  # outputs of both inputs from which events are proposed: with fewer, others find what is not rare
-BY_CHANCE = 0.2  # the largest share of the events that chance may be expected to propose
 MOST_TIMES = 256  # larger counts are treated alike: they never occur by chance
 COST = 4.0  # correct guesses that a wrong one outweighs
 MOST_CELLS = 1 << 18  # numbers that are sorted, if there are several coordinates
 MOST_COORDINATES = 64
 FAR = 700.0  # exponentials of larger numbers overflow
 MOST_EVENTS = 256  # of one coordinate, or words
+MOST_COMPARED = 64  # events of one sort whose outputs are compared with those of others
 # Two numbers belong together if they are at most this far apart, in units of their spread. The finest is far coarser
 # than rounding errors: it must not matter which of two adjacent floats an output is.
 FINEST = 1e-9
@@ -95,15 +95,16 @@ class Exclusive(Distinguisher):
 
     @classmethod
     def _proposed(cls, seen: Sequence[_ExaminedOutputs], training: TrainingSet) -> Iterator[Self]:
-        intervals = _intervals([one.rows for one in seen], training.epsilon)
+        intervals = _intervals([one.rows for one in seen], training)
         words: tuple[tuple[str, int], ...] = ()
         if seen[0].vocabulary != seen[1].vocabulary:  # else no word is one input's alone
-            words = _exclusive([Counter(chain.from_iterable(one.words)) for one in seen], training.epsilon)
+            words = _exclusive([Counter(chain.from_iterable(one.words)) for one in seen], training)
         often = [_times(one.paths) for one in seen]
         values = [Counter({path: times for path, times in some.items() if is_value(path)}) for some in often]
         # All paths to one leaf occur together; counted separately, they would make chance seem less likely than it is.
-        paths = _exclusive(values if values[0].keys() != values[1].keys() else often, training.epsilon)
-        kinds = _exclusive([one.kinds() for one in seen], training.epsilon)
+        paths = _exclusive(values if values[0].keys() != values[1].keys() else often, training)
+        kinds = _exclusive([one.kinds() for one in seen], training)
+        kinds, paths, words, intervals = _needed(seen, kinds, paths, words, intervals)
         if intervals or words or kinds or paths:
             width = 1 + max((interval[0] for interval in intervals), default=-1)
             columns = seen[0].columns[:width]
@@ -229,9 +230,60 @@ class _ExaminedOutputs:
             return set()
         return {self.spoken.of.words[number] for number in np.flatnonzero(np.bincount(self.spoken.values)).tolist()}
 
+    def of_kind(self, event: tuple[str, int]) -> NDArray[np.bool_]:
+        """Which outputs have this anomaly."""
+        return np.isin(self.codes, [code for code, name in self.meaning.items() if name == event[0]])
+
+    def with_path(self, event: tuple[str, int]) -> NDArray[np.bool_]:
+        """Which outputs have a leaf at this path. Outputs of one form share one collection of paths."""
+        with_it = {key for key, some in {id(some): some for some in self.paths}.items() if event[0] in some}
+        return np.array([id(some) in with_it for some in self.paths], dtype=bool)
+
+    def with_word(self, event: tuple[str, int]) -> NDArray[np.bool_]:
+        """Which texts have this word."""
+        assert self.spoken is not None
+        return np.asarray(how_often(self.spoken, [event[0]])[:, 0] > 0)
+
+    def inside(self, event: Interval) -> NDArray[np.bool_]:
+        """Which outputs have a number in this interval."""
+        place, low, high, _ = event
+        with np.errstate(invalid="ignore"):
+            return np.asarray((self.rows[:, place] >= low) & (self.rows[:, place] <= high))
+
     def kinds(self) -> Counter[str]:
         """How often each anomaly occurs."""
         return Counter({name: int(np.count_nonzero(self.codes == code)) for code, name in self.meaning.items()})
+
+
+def _needed(seen: Sequence[_ExaminedOutputs], *events: Any) -> tuple[Any, ...]:
+    """Kinds, paths, words and intervals without those that only occur together with more frequent ones.
+
+    An event that many things show is said in one way: of a longer list, its kind, not each of its entries.
+    """
+    kept: list[list[Any]] = [[] for _ in events]
+    for side, outputs in enumerate(seen):
+        finders: tuple[Callable[[Any], NDArray[np.bool_]], ...] = (
+            outputs.of_kind,
+            outputs.with_path,
+            outputs.with_word,
+            outputs.inside,
+        )
+        found = []
+        for sort, (finder, some) in enumerate(zip(finders, events, strict=True)):
+            of_side = [event for event in some if event[-1] == side]
+            found += [(sort, event, finder(event)) for event in of_side[:MOST_COMPARED]]
+            kept[sort] += of_side[MOST_COMPARED:]
+        covered = np.zeros(len(outputs.rows), dtype=bool)
+        for sort, event, where in sorted(found, key=lambda one: (-np.count_nonzero(one[2]), not _is_telling(one[1]))):
+            if not covered[where].all():
+                kept[sort].append(event)
+                covered |= where
+    return tuple(type(some)(event for event in some if event in of) for some, of in zip(events, kept, strict=True))
+
+
+def _is_telling(event: tuple[Any, ...]) -> bool:
+    """Whether it is no path to a length, a type or a position."""
+    return not isinstance(event[0], str) or not event[0].startswith(("list(", "len(", "type("))
 
 
 def _number_paths(outputs: Sequence[Outputs]) -> tuple[str, ...]:
@@ -258,16 +310,16 @@ def _range(name: str, low: float, high: float) -> str:
     return f"{name} is between {in_digits(low)} and {in_digits(high)}"
 
 
-def _exclusive(counts: Sequence[Counter[str]], epsilon: float) -> tuple[tuple[str, int], ...]:
+def _exclusive(counts: Sequence[Counter[str]], training: TrainingSet) -> tuple[tuple[str, int], ...]:
     """The names that only one input has, and whose they are."""
     names = sorted(counts[0] | counts[1])
     table = np.array([[count[name] for name in names] for count in counts], dtype=np.int64)
-    kept, _ = _beyond_chance(table[0], table[1], epsilon)
+    kept, _ = _beyond_chance(table[0], table[1], training)
     best = kept[np.argsort(-table[:, kept].sum(axis=0), kind="stable")[:MOST_EVENTS]]
     return tuple((names[i], int(table[1, i] > 0)) for i in best.tolist())
 
 
-def _beyond_chance(first: NDArray[Any], second: NDArray[Any], epsilon: float) -> tuple[NDArray[np.int64], float]:
+def _beyond_chance(first: NDArray[Any], second: NDArray[Any], training: TrainingSet) -> tuple[NDArray[np.int64], float]:
     """Which events occurred for one input only, often enough that chance rarely proposes such events,
     and what they are worth, in correct guesses.
 
@@ -281,12 +333,13 @@ def _beyond_chance(first: NDArray[Any], second: NDArray[Any], epsilon: float) ->
     most = int(times.max(initial=0)) if alone.any() else 0
     if most < 2:
         return np.zeros(0, dtype=np.int64), 0.0
+    epsilon = training.epsilon
     likelier, rarer = 1 / (1 + math.exp(-epsilon)), 1 / (1 + math.exp(min(epsilon, FAR)))
     chance = np.minimum(likelier ** np.arange(most + 1) + rarer ** np.arange(most + 1), 1.0)
     found = np.bincount(times[alone], minlength=most + 1)
     of_both = np.bincount(times, minlength=most + 1) - found
     by_chance = np.where(chance < 1, of_both * chance / np.maximum(1 - chance, 0.5), 0.0)
-    few = _from_on(by_chance) + chance <= BY_CHANCE * _from_on(found)
+    few = _from_on(by_chance) + chance <= training.by_chance * _from_on(found)
     # A wrong guess costs as much as several correct ones gain, so events due to chance have a negative value.
     times_each = np.arange(most + 1)
     worth = _from_on(times_each * (found - COST * by_chance)) - COST * times_each * chance / 2
@@ -301,7 +354,7 @@ def _from_on(counts: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(counts[::-1].cumsum()[::-1])
 
 
-def _intervals(sides: Sequence[Array], epsilon: float) -> list[Interval]:
+def _intervals(sides: Sequence[Array], training: TrainingSet) -> list[Interval]:
     """Intervals of a coordinate that only one input gave: numbers that lie together and apart from others."""
     width = min(sides[0].shape[1], max(1, MOST_CELLS // sum(map(len, sides))))
     columns = [column for j in range(width) if (column := _Column.of(j, [rows[:, j] for rows in sides])) is not None]
@@ -310,7 +363,7 @@ def _intervals(sides: Sequence[Array], epsilon: float) -> list[Interval]:
     for nearness in NEARNESS if columns else ():
         groups = [column.groups(nearness) for column in columns]
         low, high, first, second = (np.concatenate(some) for some in zip(*groups, strict=True))
-        kept, worth = _beyond_chance(first, second, epsilon)
+        kept, worth = _beyond_chance(first, second, training)
         if worth > most:
             most, times = COARSER * worth, (first + second)[kept]
             kept = np.sort(kept[np.argsort(-times, kind="stable")[:MOST_EVENTS]])

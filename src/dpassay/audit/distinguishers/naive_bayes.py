@@ -17,8 +17,8 @@ from dpassay.audit.distinguishers.base import (
     require,
     shown_names,
 )
-from dpassay.audit.outputs.ngrams import HASHED, cell_of, grams, ngrams_in
 from dpassay.audit.outputs.outputs import Array, Outputs
+from dpassay.audit.outputs.texts.ngrams import HASHED, cell_of, grams, ngrams_in
 from dpassay.values import dataclass
 
 MOST_INPUTS = 1 << 12

@@ -11,13 +11,13 @@ from dpassay.audit.outputs.outputs import Array, Outputs, part
 from dpassay.values import dataclass
 
 NEARER, NEARER_STEPS = "nearness", "nearness of increments"
+COORDINATE, SIZE = "coordinate ", "l1 norm"  # of one number: its absolute value
 SUMMARIES: dict[str, Callable[[Array], Array]] = {
     "sum": lambda rows: rows.sum(axis=1),
     "smallest coordinate": lambda rows: rows.min(axis=1),
     "largest coordinate": lambda rows: rows.max(axis=1),
-    "l1 norm": lambda rows: np.abs(rows).sum(axis=1),
+    SIZE: lambda rows: np.abs(rows).sum(axis=1),
 }
-COORDINATE = "coordinate "
 ORIENTED = 1 << 14  # outputs of each input used to orient a statistic
 
 
@@ -42,7 +42,7 @@ class Statistic(Distinguisher):
         width, inputs = training.width, training.inputs_as_vectors
         for name in (NEARER, NEARER_STEPS)[: min(width, 2)] if inputs else ():
             yield cls(name, width, 1.0, inputs)._oriented(training)
-        summaries = list(SUMMARIES) if width > 1 else []
+        summaries = list(SUMMARIES) if width > 1 else [SIZE] if _of_both_signs(training) else []
         for name in summaries + [f"{COORDINATE}{j}" for j in _most_different(training)]:
             yield cls(name, width)._oriented(training)
 
@@ -77,7 +77,8 @@ class Statistic(Distinguisher):
         return self.sign < 0
 
     def describe(self) -> str:
-        return self._described([f"output[{j}]" for j in range(self.width)], "the output")
+        names = [f"output[{j}]" for j in range(self.width)] if self.width > 1 else ["output"]
+        return self._described(names, "the output")
 
     def describe_of(self, names: Sequence[str]) -> str:
         return self._described(names, shown_names(names))
@@ -86,6 +87,8 @@ class Statistic(Distinguisher):
         nearer = {NEARER: output, NEARER_STEPS: f"the increments of {output}"}
         if self.name in nearer:
             return f"the l1 distance of {nearer[self.name]} from the first input minus that from the second"
+        if self.name == SIZE and self.width == 1:
+            return f"the size of {names[0]}" if " " in names[0] else f"|{names[0]}|"
         if self.name.startswith(COORDINATE):
             return output if self.width == 1 else names[int(self.name.removeprefix(COORDINATE))]
         return f"the {self.name} of {output}"
@@ -105,6 +108,12 @@ class Statistic(Distinguisher):
 def _centre(values: Array) -> float:
     finite = values[np.isfinite(values)]
     return float(np.median(finite) + 1e-9 * finite.mean()) if len(finite) else 0.0
+
+
+def _of_both_signs(training: TrainingSet) -> bool:
+    """Whether the outputs are numbers of both signs, so that their size says something else."""
+    some = np.concatenate([outputs.matrix(1)[:ORIENTED] for outputs in training.outputs])
+    return bool((some < 0).any() and (some > 0).any())
 
 
 def _most_different(training: TrainingSet) -> list[int]:

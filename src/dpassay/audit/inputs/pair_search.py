@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from dpassay.audit.distinguishers import fit_all
 from dpassay.audit.mechanisms.common_numbers import common_numbers
 from dpassay.audit.outputs.leaf_dict import Leaves, written
-from dpassay.audit.outputs.ngrams import ngrams
 from dpassay.audit.outputs.outputs import Array, Outputs, join, part
+from dpassay.audit.outputs.texts.ngrams import ngrams
 from dpassay.audit.testing.decision_rule import FAR_SPREADS, DecisionRule, best_of_many, learn
 from dpassay.audit.testing.expected_power import Hypothesis
 from dpassay.audit.testing.experiment import FARTHEST, FIRST_ROUND, LEARN, Experiment, factor_for, stream

@@ -10,9 +10,11 @@ from dpassay.audit.outputs.apart import Apart
 from dpassay.audit.outputs.keys import distinct
 from dpassay.audit.outputs.leaves import is_value
 from dpassay.audit.outputs.outputs import Array, Outputs, as_row, kind_of, shape_name
+from dpassay.audit.outputs.relations.row_views import near
 
 MOST_COPIED = 8  # inputs whose copies are searched for
 NEGATIVE_ZERO = 4 << MOST_COPIED  # the flag of outputs with a zero whose sign is negative
+EQUAL, MOST_COMPARED = 8 << MOST_COPIED, 16  # that of outputs with two equal fractions, and coordinates of these
 FLOAT_BITS, BIT_VIEWS = "float bits", 4
 MANTISSA, FEW_ROWS = 52, 1 << 11  # bits, and outputs that show which of them differs most
 NOT_ZERO, NTH = "where the output is not 0", ("first", "second", "third")
@@ -235,11 +237,14 @@ def _same_row(leaf: Any, vector: Array) -> bool:
 
 
 def _flags(rows: Array, inputs: tuple[Any, ...]) -> NDArray[np.int64]:
-    """1 for NaN, 2 for infinity, 4 << i for a coordinate that equals input i's and no other input's; and for −0.0."""
+    """1 for NaN, 2 for infinity, 4 << i for a coordinate that equals input i's and no other input's; for −0.0; and for
+    two equal fractions."""
     flags = np.zeros(len(rows), dtype=np.int64)
     negative = (rows == 0) & np.signbit(rows)
     if negative.any():
         flags += NEGATIVE_ZERO * negative.any(axis=1)
+    if 1 < rows.shape[1] <= MOST_COMPARED:
+        flags += EQUAL * _equal_fractions(rows)
     with np.errstate(invalid="ignore", over="ignore"):
         if not np.isfinite(rows.sum(axis=1)).all():
             flags += np.isnan(rows).any(axis=1) + 2 * np.isinf(rows).any(axis=1)
@@ -255,7 +260,16 @@ def _flags(rows: Array, inputs: tuple[Any, ...]) -> NDArray[np.int64]:
     return flags
 
 
+def _equal_fractions(rows: Array) -> NDArray[np.bool_]:
+    ordered = np.sort(rows, axis=1)
+    same = near(ordered[:, 1:], ordered[:, :-1])
+    if not same.any():
+        return np.zeros(len(rows), dtype=bool)
+    return np.asarray((same & (ordered[:, 1:] != np.rint(ordered[:, 1:]))).any(axis=1))
+
+
 def _flag_words(flag: int) -> str:
-    words = [word for bit, word in ((1, "NaN"), (2, "infinite"), (NEGATIVE_ZERO, "−0.0")) if flag & bit]
+    known = ((1, "NaN"), (2, "infinite"), (NEGATIVE_ZERO, "−0.0"), (EQUAL, "two equal fractions"))
+    words = [word for bit, word in known if flag & bit]
     words += [f"copies input {i}" for i in range(MOST_COPIED) if flag & (4 << i)]
     return "".join(f", {word}" for word in words)

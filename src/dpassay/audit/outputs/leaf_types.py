@@ -142,7 +142,9 @@ def _decimal(walk: LeafReader, path: str, item: Decimal) -> None:
     walk.put(f"str({path})", str(item))
     if not item.is_finite():
         walk.put(path, math.nan if item.is_nan() else math.copysign(math.inf, item))
-    elif abs(item.adjusted()) < MOST_DIGITS:
+        return
+    walk.put(f"{path}.as_tuple().exponent", item.as_tuple().exponent)
+    if abs(item.adjusted()) < MOST_DIGITS:
         walk.put(path, Fraction(item))
     else:
         walk.put(f"{path}.adjusted()", item.adjusted())

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import groupby
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,26 +16,25 @@ from dpassay.audit.outputs.doubles import EXACT, exact
 from dpassay.audit.outputs.leaf_dict import Leaves, canonical, once, written
 from dpassay.audit.outputs.leaf_table import LeafTable
 from dpassay.audit.outputs.leaves import MOST_MEMBERS, ROOT, element, leaves_of
-from dpassay.audit.outputs.ngrams import (
-    NUMBERS,
-    OF_WORD,
-    all_words_in,
-    code_points,
-    each_once,
-    how_often,
-    word_of,
-    words_in,
+from dpassay.audit.outputs.outputs import Array, Outputs, as_row
+from dpassay.audit.outputs.relations.row_views import ROWS, said
+from dpassay.audit.outputs.texts.ngrams import OF_WORD, code_points, how_often, word_of, words_in
+from dpassay.audit.outputs.texts.text_views import (
+    CODES,
+    HEXADECIMAL,
+    IN_TEXT,
+    OF_TEXT,
+    SORT_NAMES,
+    SORTS,
+    repeats,
+    same_ends,
+    text_rows,
 )
-from dpassay.audit.outputs.outputs import LONGEST, Array, Outputs, as_row
 from dpassay.values import dataclass
 
-Look: TypeAlias = Literal[
-    "numbers", "values", "text", "difference", "sum", "xor", "whole", "repeats", "code points", "ends"
-]
+Look: TypeAlias = str  # one of `LOOKS`
 INDEX, COUNT = f"{ROOT}.index(", f"{ROOT}.count("
-LOOKS = ("numbers", "values", "text", "difference", "sum", "xor", "whole", "repeats", "code points", "ends")
-IN_TEXT, CODES = "numbers(text)", "codes(text)"  # rows that are made of each output's text
-WORDS, CHARACTERS = "words", "characters"  # what "ends" compares
+LOOKS = ("numbers", "values", "text", "difference", "sum", "xor", "whole", "repeats", "code points", "ends", *ROWS)
 PHASES, MOST_STEPS = 1 << 10, 1e9  # of a number between two multiples, and multiples that doubles still distinguish
 MOST_NAMED = 3  # numbers of a sum
 FEW_PATHS = 8  # are looked at one by one
@@ -86,6 +85,8 @@ class View:
                 shown = shown[:, :1] - shown[:, 1:]
             elif self.look == "sum":
                 shown = shown.sum(axis=1, keepdims=True)
+            elif self.look in ROWS:
+                shown = ROWS[self.look][0](shown)[:, None]
         return Outputs(np.ascontiguousarray(residues(shown, self.modulus) if self.modulus else shown))
 
     def _matrix(self, outputs: Outputs) -> Array:
@@ -123,6 +124,8 @@ class View:
         if self.look == "ends":
             return (f"whether the first and the last of its {self.paths[0]} are equal",)
         paths = tuple(map(in_words, self.paths))
+        if self.look in ROWS:
+            return (said(self.look, paths, _together),)
         if self.look == "sum" and len(paths) > MOST_NAMED:
             return (f"the sum of {', '.join(paths[:MOST_NAMED])} and {len(paths) - MOST_NAMED} more",)
         if self.look in _SIGNS:
@@ -157,8 +160,19 @@ def in_words(path: str) -> str:
     if path.startswith(OF_WORD):
         return f"the count of {word_of(path)!r}"
     base, place = base_of(path)
-    kind = {IN_TEXT: "number", CODES: "character"}.get(base)
+    if base == SORTS:
+        return SORT_NAMES[place]
+    kind = {IN_TEXT: "number", HEXADECIMAL: "hexadecimal number", CODES: "character"}.get(base)
     return f"{kind} {place + 1} of the text" if kind else path
+
+
+def _together(names: Sequence[str]) -> str:
+    """Several numbers as one: the row that has them all, or some of their names."""
+    places = [base_of(name) for name in names]
+    if places and places[0][0] and {base for base, _ in places} == {places[0][0]} and len(names) > MOST_NAMED:
+        return places[0][0]
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
 
 
 def exclusive_or(integers: Array, bit: float) -> Array:
@@ -177,70 +191,6 @@ def exclusive_or(integers: Array, bit: float) -> Array:
         for shift in (32, 16, 8, 4, 2, 1):
             folded ^= folded >> shift
     return np.where(whole, folded & 1, np.nan)
-
-
-def same_ends(outputs: Outputs, what: str) -> Array:
-    """1 for each output whose first and last word, entry or character are equal, 0 for others."""
-    if outputs.numbers is not None:
-        several = outputs.numbers.shape[1] > 1
-        return np.array(outputs.numbers[:, 0] == outputs.numbers[:, -1] if several else np.zeros(len(outputs)), float)
-    if what == WORDS and (words := all_words_in(outputs)) is not None:
-        ends = np.cumsum(words.lengths)
-        several, numbers = words.lengths > 1, np.append(words.values, -1)
-        return np.asarray(
-            several
-            & (numbers[np.where(several, ends - words.lengths, -1)] == numbers[np.where(several, ends - 1, -1)]),
-            float,
-        )
-    found = []
-    for item, text in zip(outputs.items, outputs.texts(), strict=True):
-        row = as_row(item)
-        entries: Sequence[Any] = (text.split() if what == WORDS else text) if row is None else row.tolist()
-        found.append(float(len(entries) > 1 and entries[0] == entries[-1]))
-    return np.array(found)
-
-
-def text_rows(outputs: Outputs, base: str) -> list[Array]:
-    """The numbers in each output's text, or the codes of its characters."""
-    made = outputs.projections.get(base)
-    if made is None:
-        texts = [text[: 8 * LONGEST] for text in outputs.texts()]
-        if base == CODES:
-            made = [np.array(list(map(ord, text[:LONGEST])), dtype=float) for text in texts]
-        else:
-            made = [np.array([*map(float, NUMBERS.findall(text))]) for text in texts]
-        outputs.projections[base] = made
-    rows: list[Array] = made
-    return rows
-
-
-def rows_of_text(outputs: Outputs, base: str) -> NDArray[np.int64]:
-    """How many numbers are in each output's text, or how many of its characters are used."""
-    if base == CODES:
-        return np.array([min(len(text), LONGEST) for text in outputs.texts()], dtype=np.int64)
-    words = words_in(outputs)
-    found = np.bincount(words.rows, words.of.figures[words.values], len(outputs))
-    return found.astype(np.int64)
-
-
-def repeats(outputs: Outputs) -> Array:
-    """How many words of a text, or numbers of a row, equal another one before them.
-
-    >>> from dpassay.audit.outputs.outputs import read
-    >>> repeats(read(["to be or not to be"])).tolist(), repeats(read([[0.5, 1.0, 0.5]])).tolist()
-    ([2.0], [1.0])
-    """
-    if outputs.numbers is not None:
-        ordered = np.sort(outputs.numbers, axis=1)
-        return np.asarray((ordered[:, 1:] == ordered[:, :-1]).sum(axis=1), dtype=float)
-    if (words := all_words_in(outputs)) is not None:
-        return np.asarray(words.lengths - np.bincount(each_once(words)[0], minlength=len(outputs)), dtype=float)
-    found = []
-    for item, text in zip(outputs.items, outputs.texts(), strict=True):
-        row = as_row(item)
-        entries = text.split() if row is None else row.tolist()
-        found.append(float(len(entries) - len(set(entries))))
-    return np.array(found)
 
 
 def _is_coordinate(path: str) -> bool:
@@ -335,7 +285,7 @@ def columns(outputs: Outputs, paths: Sequence[str], offsets: Sequence[int] = ())
         places = [place for place in places if place[0] or place[3].startswith(OF_WORD)]
     for _, group in groupby(places, key=lambda place: (place[0], "" if place[0] else place[3])):
         several = list(group)
-        if not several[0][0] or (len(several) == 1 and several[0][0] not in (IN_TEXT, CODES)):
+        if not several[0][0] or (len(several) == 1 and several[0][0] not in OF_TEXT):
             for _, _, j, path, offset in several:
                 rows[:, j] = _column(outputs, path, offset)
             continue
@@ -363,9 +313,9 @@ def _table(outputs: Outputs) -> LeafTable | None:
     return made
 
 
-def _rows_at(outputs: Outputs, base: str) -> Array | list[Any]:
+def _rows_at(outputs: Outputs, base: str) -> Array | Sequence[Any]:
     """The rows of numbers at a path: one array if all have the same length."""
-    if base in (IN_TEXT, CODES):
+    if base in OF_TEXT:
         return text_rows(outputs, base)
     made = outputs.projections.get(base)
     if made is None:
@@ -375,7 +325,7 @@ def _rows_at(outputs: Outputs, base: str) -> Array | list[Any]:
         if {*map(type, made)} == {np.ndarray} and len({row.shape for row in made}) == 1:
             made = np.stack(made)
     outputs.projections[base] = made
-    found: Array | list[Any] = made
+    found: Array | Sequence[Any] = made
     return found
 
 

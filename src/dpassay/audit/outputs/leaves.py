@@ -19,6 +19,7 @@ import numpy as np
 from dpassay.audit.options import Unknown
 from dpassay.audit.outputs.doubles import DOUBLES, as_doubles, exact, rounded_by_floats
 from dpassay.audit.outputs.leaf_dict import Leaves, canonical
+from dpassay.audit.outputs.texts.failures import told_by
 from dpassay.errors import MechanismError
 from dpassay.pipeline.mechanism import Failure
 from dpassay.values import dataclass
@@ -188,8 +189,8 @@ def _enum(walk: LeafReader, path: str, item: Enum) -> None:
 
 def _failure(walk: LeafReader, path: str, item: Failure) -> None:
     walk.put(f"type({path})", f"fails: {item.kind}")
-    if item.told:
-        walk.put(f"{path}.message", item.told)
+    if told := told_by(item):
+        walk.put(f"{path}.message", told)
 
 
 # ── Collections ─────────────────────────────────────────────────────────────────────────────────

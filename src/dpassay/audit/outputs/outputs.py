@@ -23,6 +23,7 @@ from dpassay.audit.outputs.doubles import DOUBLES, EXACT, as_doubles, column_of,
 from dpassay.audit.outputs.keys import row_keys, text_key
 from dpassay.audit.outputs.leaf_dict import Leaves, canonical, once
 from dpassay.audit.outputs.leaves import is_value, leaves_of
+from dpassay.audit.outputs.texts.failures import told_by
 from dpassay.errors import InputError
 from dpassay.pipeline.mechanism import Failure
 from dpassay.values import dataclass
@@ -173,7 +174,8 @@ class Outputs:
 
     def _has_more_than(self, decimals: int) -> bool:
         found = [self.numbers] if self.numbers is not None else self._vectors
-        return any(np.any(np.isfinite(n) & (n != np.round(n, decimals))) for n in found if n is not None)
+        known = [n[np.abs(n) < EXACT] for n in found if n is not None]  # larger ones have no decimals, and may overflow
+        return any(bool(np.any(n != np.round(n, decimals))) for n in known)
 
     def lengths(self) -> Array:
         """How long each output is: characters of a text, entries of a vector or list; NaN if neither."""
@@ -403,7 +405,7 @@ def _leaves(item: Any, kinds: Any, depth: int = 4) -> list[Any]:
 
 def _texts_in(item: Any, apart: Apart | None) -> str:
     if isinstance(item, Failure) or (isinstance(item, str) and not isinstance(item, Enum)):
-        return item.told if isinstance(item, Failure) else item
+        return told_by(item) if isinstance(item, Failure) else item
     if apart is None or _vector(item) is not None:
         return ""
     if apart.form is not None:

@@ -34,8 +34,12 @@ FAR_SPREADS = 4.0  # a logistic curve that keeps rising this many spreads out is
 SURE = 0.95  # proportion of its observed log-odds that a rule must be expected to retain
 ONE_SIDED = 0.8  # weight of a rule that only ever names one input: on few runs it looks better than it is
 MOST_FITTED = 1 << 15  # runs of each input that distinguishers other than those of rare events are fitted to
-RARE_FROM = 1 << 13  # runs that showed nothing else after which rare events are tried unless other runs contradict them
+RARE_FROM = 1 << 12  # runs that showed nothing else after which rare events are tried unless other runs contradict them
 SURPRISE = math.log(100)  # evidence from rare events that outweighs evidence from a choice among thousands of rules
+BY_CHANCE = 0.5  # the share of events that chance may propose then: nothing else is at hand, and later runs decide
+AS_RARE = 0.8  # rare events that promise this share of what a rule of another kind does are preferred: they say more
+NEVER_WRONG = 0.25  # wrong guesses expected of events that were never wrong
+MOST_TRUSTED = 4.0  # guesses that are expected of such events, at most
 NOTHING_GAINED = 1e-8  # a rule with a smaller expected power is expected to gain nothing
 LARGEST_SCORES, SMALLEST_RESOLUTION = 1e300, 1e-300
 AS_GOOD = 0.97  # cheaper distinguishers must be below this share of the expected power of a costlier one
@@ -96,7 +100,12 @@ class DecisionRule:
         """No guesses yet; the observed accuracy is expected again, weighted by `trust`."""
         sides = 2 if self.candidates > 2 else int(self.low > -math.inf) + int(self.high < math.inf)
         assert sides, "a rule must name an input"
-        return RoundCounts(0, 0, 0, 0.5 + trust * self.right, 0.5 + trust * self.wrong, sides)
+        doubt = NEVER_WRONG if self.distinguisher.decided and not self.wrong else 0.5
+        right, wrong = 0.5 + trust * self.right, doubt + trust * self.wrong
+        if self.distinguisher.decided:  # these counts are those of similar rules, which had other events too
+            weight = min(1.0, MOST_TRUSTED / (right + wrong))
+            right, wrong = weight * right, weight * wrong
+        return RoundCounts(0, 0, 0, right, wrong, sides)
 
     def describe(self) -> str:
         """The event in words."""
@@ -203,10 +212,12 @@ def learn(
         if rule is not None and _clearly_better(rule, best):
             best, gained = rule, _gained(rule, sum(map(len, scores)), hypothesis)
     if custom is None and distributions is None and bits != "only" and len(everything) == 2:
-        total, rule = sum(map(len, everything)), _of_rare_events(everything, tuple(inputs), hypothesis)
+        total = sum(map(len, everything))
         late = total >= RARE_FROM and (best is None or best.hopeless)
+        rule = _of_rare_events(everything, tuple(inputs), hypothesis, eager=late)
         if rule is not None and (late or _clearly_better(rule, best)):
-            best = rule if _gained(rule, total, hypothesis) > gained or _surprising(rule, hypothesis) else best
+            enough = (AS_RARE if late else 1.0) * gained
+            best = rule if _gained(rule, total, hypothesis) > enough or _surprising(rule, hypothesis) else best
     return best
 
 
@@ -232,14 +243,17 @@ def _surprising(rule: DecisionRule, hypothesis: Hypothesis) -> bool:
 
 
 def _of_rare_events(
-    everything: Sequence[Outputs], inputs: tuple[Any, ...], hypothesis: Hypothesis
+    everything: Sequence[Outputs], inputs: tuple[Any, ...], hypothesis: Hypothesis, *, eager: bool = False
 ) -> DecisionRule | None:
-    """A rule from all runs, since every rare event counts.
+    """A rule from all runs, since every rare event counts; an `eager` one from fewer of them, which may be by chance.
 
     Its expected power is that of rules from three quarters on the fourth. That no run contradicts the
     events of all runs is not evidence: a rule that expects to be always right loses everything if it is not.
     """
-    found = Exclusive.cross_fit(TrainingSet(tuple(everything), inputs, epsilon=hypothesis.epsilon))
+    training = TrainingSet(tuple(everything), inputs, epsilon=hypothesis.epsilon)
+    found = Exclusive.cross_fit(training)
+    if found is None and eager:
+        found = Exclusive.cross_fit(replace(training, by_chance=BY_CHANCE))
     rule = None if found is None else with_thresholds(*found, hypothesis)
     return None if rule is None else replace(rule, right=max(1, rule.right))
 

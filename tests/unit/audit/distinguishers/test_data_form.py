@@ -21,8 +21,8 @@ from dpassay.audit.distinguishers.logistic_regression import LogisticRegression
 from dpassay.audit.distinguishers.naive_bayes import NaiveBayes
 from dpassay.audit.distinguishers.own_likelihood import OwnLikelihood
 from dpassay.audit.distinguishers.statistic import Statistic
-from dpassay.audit.outputs.ngrams import HASHED
 from dpassay.audit.outputs.outputs import read
+from dpassay.audit.outputs.texts.ngrams import HASHED
 from dpassay.audit.storage.checkpoint import RuleRecord, rule_of, rule_record
 from dpassay.errors import InputError
 from dpassay.pipeline.distributions import Laplace, Shifted

@@ -162,3 +162,23 @@ def test_paths_survive_a_file():
     assert made.score(outputs)[1:].tolist() == [1.0, 1.0]
     with pytest.raises(ValueError, match="a path for each coordinate"):
         Exclusive._read({**made.to_data(), "columns": ['output["a"]']}, ())
+
+
+def test_what_always_comes_together_is_said_in_one_way():
+    """A longer list has a length, and numbers at a place where the others have none."""
+    rng = np.random.default_rng(0)
+    drawn = [[rng.integers(0, 9, 4).tolist() for _ in range(2_000)] for _ in (0, 1)]
+    for place in range(0, 2_000, 100):
+        drawn[1][place] = rng.integers(0, 9, 5).tolist()
+    sides = tuple(map(read, drawn))
+    rare = next(Exclusive.fit(TrainingSet(sides, (0, 1), epsilon=1.0)))
+    assert rare.event(1) == "the output is vector[5], list of int"
+    assert np.count_nonzero(rare.score(sides[1]) > 0) == 20
+
+
+def test_two_equal_fractions_are_an_event():
+    rng = np.random.default_rng(0)
+    drawn = [rng.normal(size=(2_000, 6)) for _ in (0, 1)]
+    drawn[1][::100, 4] = drawn[1][::100, 1]
+    rare = next(Exclusive.fit(TrainingSet(tuple(map(read, drawn)), (0, 1), epsilon=1.0)))
+    assert rare.event(1) == "the output is vector[6], two equal fractions"

@@ -8,8 +8,8 @@ import pytest
 
 from dpassay.audit.distinguishers.base import TrainingSet
 from dpassay.audit.distinguishers.naive_bayes import NaiveBayes
-from dpassay.audit.outputs.ngrams import HASHED
 from dpassay.audit.outputs.outputs import read
+from dpassay.audit.outputs.texts.ngrams import HASHED
 
 NAN = math.nan
 

@@ -96,3 +96,11 @@ def test_no_statistic_for_three_inputs_or_for_outputs_of_several_lengths():
 )
 def test_a_coordinate_is_named_as_python_names_it(name, width, words):
     assert Statistic(name, width).describe() == words
+
+
+def test_the_size_of_a_number_is_a_statistic_if_it_has_both_signs():
+    rng = np.random.default_rng(0)
+    sides = tuple(read(scale * rng.laplace(size=500)) for scale in (1, 2))
+    assert [one.describe() for one in Statistic.fit(TrainingSet(sides, ()))] == ["|output|", "the output"]
+    positive = tuple(read(scale * rng.exponential(size=500)) for scale in (1, 2))
+    assert [one.describe() for one in Statistic.fit(TrainingSet(positive, ()))] == ["the output"]

@@ -413,3 +413,8 @@ def test_the_words_of_a_rule_give_the_numbers_of_the_outputs(guard):
     assert rule.count(read([33.0, 35.0]), 0) == (1, 0)  # scores of -33 and -35
     words = "the first input where it is at least 33.25 and the second input where it is at most 31.75"
     assert rule.describe().endswith(words)
+
+
+def test_the_places_of_a_decimal_are_a_number():
+    assert leaves_of(Decimal("1.50"))["output.as_tuple().exponent"] == -2
+    assert "output.as_tuple().exponent" not in leaves_of(Decimal("NaN"))

@@ -184,9 +184,31 @@ def test_rare_events_replace_only_a_rule_that_gathered_less(monkeypatch):
     rare = replace(_of_rare_events(drawn, (0.0, 1.0), Hypothesis(0.0)), expected_power=1.0)
     for right, wrong, chosen in ((90, 12, False), (4_000, 100, True)):
         found = replace(rare, right=right, wrong=wrong)
-        monkeypatch.setattr(decision_rule, "_of_rare_events", lambda *given, found=found: found)
+        monkeypatch.setattr(decision_rule, "_of_rare_events", lambda *given, found=found, **more: found)
         rule = learn(*halves, (0.0, 1.0), Hypothesis(1.9), everything=drawn)
         assert isinstance(rule.distinguisher, Exclusive) == chosen
+
+
+def test_three_events_are_tried_if_nothing_else_promises_anything():
+    """The claim allows that three of three came from one input by chance: later runs decide."""
+    rng = np.random.default_rng(5)
+    drawn = [rng.normal(size=4_000) for _ in (0, 1)]
+    drawn[1][[100, 2_000, 3_900]] = math.nan
+    seen = [read(side) for side in drawn]
+    halves = [[part(side, 0, 2_000) for side in seen], [part(side, 2_000) for side in seen]]
+    rule = learn(*halves, (0.0, 1.0), Hypothesis(1.0), everything=seen)
+    assert (
+        rule.describe() == "based on events that only one input gave: the second input where the output is number, NaN"
+    )
+
+
+def test_little_is_expected_of_rare_events():
+    """What similar rules got wrong may be other events; thirty correct guesses of thirty must refute a claim of 1."""
+    rare = Exclusive(kinds=(("none", 0),), inputs=(0.0, 1.0))
+    for right, wrong in ((5, 0), (30, 6), (400, 0)):
+        begun = DecisionRule(rare, -1.0, math.inf, right, wrong, 0.0, 1.0).initial_counts(0.5)
+        assert begun.expected_right + begun.expected_wrong <= 4.0
+        assert replace(begun, right=30, runs=30_000).log_evidence(1.0) > math.log(1000)
 
 
 def test_rare_events_that_other_runs_contradict_replace_no_other_rule():

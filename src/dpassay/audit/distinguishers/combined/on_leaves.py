@@ -30,10 +30,12 @@ from dpassay.audit.outputs.leaf_screening import (
     positions,
     views_of_vectors,
 )
-from dpassay.audit.outputs.leaf_views import CHARACTERS, FRACTION, LOOKS, WORDS, View, partly_whole
+from dpassay.audit.outputs.leaf_views import FRACTION, LOOKS, View, partly_whole
 from dpassay.audit.outputs.leaves import ROOT
 from dpassay.audit.outputs.outputs import Outputs, part
-from dpassay.audit.outputs.relations import related_numbers, related_outputs
+from dpassay.audit.outputs.relations.related import related_numbers, related_outputs
+from dpassay.audit.outputs.relations.row_views import FEWEST, ROWS
+from dpassay.audit.outputs.texts.text_views import CHARACTERS, CODES, WORDS
 from dpassay.values import dataclass
 
 _HEXADECIMAL = re.compile(r"-?0x[0-9a-f]{1,30}")
@@ -107,7 +109,7 @@ class OnLeaves(Distinguisher):
             columns = View("numbers", tuple(paths))
             views += related_numbers([columns.of(outputs).matrix(len(paths)) for outputs in some], paths)
         for view in views:
-            single = view.modulus or view.look in ("repeats", "xor", "ends")
+            single = view.modulus or view.look not in ("numbers", "difference", "sum") or view.paths[1:] == ()
             kinds = (Statistic, Frequencies) if single else (Statistic, BoostedTables)
             yield from cls._fit(view, replace(training, inputs=()), *kinds)
 
@@ -184,6 +186,8 @@ class OnLeaves(Distinguisher):
                 f"{name} = {_token_in_words(one)}" for name, one in zip(names, row.split("\0"), strict=False)
             )
         numbers = np.atleast_1d(row).tolist() if not isinstance(row, str) else []
+        if self.view.paths[0].startswith(f"{CODES}[") and self.view.look == "numbers" and not self.view.modulus:
+            return f"{names[0]} = {''.join(chr(int(code)) for code in numbers)!r}"
         said = ["a fraction" if number == FRACTION else in_digits(number) for number in numbers]
         value = row if isinstance(row, str) else said[0] if len(said) == 1 else f"[{', '.join(said)}]"
         return f"{names[0]} = {value}"
@@ -200,6 +204,7 @@ class OnLeaves(Distinguisher):
         require(look in LOOKS and len(paths) > 0, f"a look that is one of {', '.join(LOOKS)}, and paths")
         require(len(offsets) in (0, len(paths)), "an offset for each path")
         require(look != "difference" or len(paths) == 2, "two paths")
+        require(look not in ROWS or FEWEST.get(look, 2) <= len(paths), "as many paths as it compares")
         modulus = float(data.get("modulus", 0.0))
         require(modulus == 0 or 1e-9 <= modulus <= 1e9, "a modulus from 1e-9 to 1e9")
         require(look != "ends" or paths in ((WORDS,), (CHARACTERS,)), "words or characters")

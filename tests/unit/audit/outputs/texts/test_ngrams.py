@@ -12,17 +12,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dpassay.audit.outputs.leaf_views import (
-    CHARACTERS,
-    CODES,
-    IN_TEXT,
-    WORDS,
-    View,
-    repeats,
-    rows_of_text,
-    same_ends,
-)
-from dpassay.audit.outputs.ngrams import (
+from dpassay.audit.outputs.leaf_views import View
+from dpassay.audit.outputs.outputs import LONGEST, Ragged, join, part, read
+from dpassay.audit.outputs.texts.ngrams import (
     HASHED,
     MOST_WORDS,
     code_points,
@@ -33,7 +25,7 @@ from dpassay.audit.outputs.ngrams import (
     ngrams_in,
     words_in,
 )
-from dpassay.audit.outputs.outputs import LONGEST, Ragged, join, part, read
+from dpassay.audit.outputs.texts.text_views import CHARACTERS, CODES, IN_TEXT, WORDS, repeats, rows_of_text, same_ends
 
 
 def cell(gram):

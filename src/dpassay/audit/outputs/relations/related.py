@@ -16,22 +16,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpassay.audit.outputs.leaf_screening import distances
-from dpassay.audit.outputs.leaf_views import (
+from dpassay.audit.outputs.leaf_views import MOST_STEPS, Look, View, exclusive_or
+from dpassay.audit.outputs.outputs import Array, Outputs, part
+from dpassay.audit.outputs.relations.row_relations import (
+    characters_apart,
+    clear_distance,
+    deviation,
+    digit_sums,
+    rows_apart,
+    sign_of_product,
+    sorts_apart,
+    waves,
+)
+from dpassay.audit.outputs.texts.ngrams import code_points, count_path, each_once, how_often, words_in, words_of
+from dpassay.audit.outputs.texts.text_views import (
     CHARACTERS,
     CODES,
+    HEXADECIMAL,
     IN_TEXT,
-    MOST_STEPS,
     WORDS,
-    Look,
-    View,
-    exclusive_or,
     repeats,
     rows_of_text,
     same_ends,
     text_rows,
 )
-from dpassay.audit.outputs.ngrams import code_points, count_path, each_once, how_often, words_in, words_of
-from dpassay.audit.outputs.outputs import Array, Outputs, part
 
 EXAMINED = 512  # outputs of each input
 FEW = 16  # columns: of one, this many times as many outputs are examined in the same time
@@ -66,13 +74,16 @@ def related_numbers(sides: Sequence[Array], paths: Sequence[str]) -> list[View]:
     integers = np.flatnonzero(whole & (span > 0))
     fractions = np.flatnonzero(known & ~whole & (span > 0))
     found = []
+    varied = np.flatnonzero(known & (span > 0))
+    if len(varied):
+        found += rows_apart([rows[:, varied] for rows in sides], [paths[j] for j in varied.tolist()])
     if len(integers):
         names = [paths[j] for j in integers.tolist()]
         found += _residues([rows[:, integers] for rows in sides], names, span[integers])
+        found += digit_sums([rows[:, integers] for rows in sides], names)
     if len(fractions):
         names = [paths[j] for j in fractions.tolist()]
         found += _grains([rows[:, fractions] for rows in sides], names, span[fractions])
-    varied = np.flatnonzero(known & (span > 0))
     if len(varied) > 1:
         found += _correlations([rows[:, varied] for rows in sides], [paths[j] for j in varied.tolist()])
     return found
@@ -84,18 +95,17 @@ def related_outputs(outputs: Sequence[Outputs]) -> list[View]:
     if min(map(len, some)) == 0:
         return []
     counted = [repeats(side) for side in some]
-    clear = np.sqrt(SURE * sum(1 / len(side) for side in some) / 2)  # of Kolmogorov and Smirnov's distance
-    if distances([column[:, None] for column in counted])[0] > clear:
+    if distances([column[:, None] for column in counted])[0] > clear_distance(counted):
         found.append(View("repeats", ("output",)))
     for what in (WORDS, CHARACTERS):
         ends = [same_ends(side, what) for side in some]
-        if float(_deviation([column.mean() for column in ends], ends)) > SURE:
+        if float(deviation([column.mean() for column in ends], ends)) > SURE:
             found.append(View("ends", (what,)))
     if any(side.numbers is None for side in some):
-        found += _in_texts(some)
+        found += [*sorts_apart(some), *_in_texts(some)]
         sums = [code_points(side)[:, None] for side in some]
         if all(np.ptp(column) > 0 for column in sums):
-            deviations = {m: float(_deviation([_waves(column, m).mean() for column in sums], sums)) for m in MODULI}
+            deviations = {m: float(deviation([waves(column, m).mean() for column in sums], sums)) for m in MODULI}
             found += [
                 View("code points", ("output",), modulus=float(m)) for m in _clear(deviations, len(deviations))[:1]
             ]
@@ -105,12 +115,13 @@ def related_outputs(outputs: Sequence[Outputs]) -> list[View]:
 def _in_texts(outputs: Sequence[Outputs]) -> list[View]:
     """Relations of the first numbers in texts, of words' counts, and of the characters of texts equally long."""
     found = _of_words(outputs)
-    for base, fewest, most in ((IN_TEXT, 1, MOST_NUMBERS), (CODES, 3, MOST_PAIRED)):
+    for base, fewest, most in ((IN_TEXT, 1, MOST_NUMBERS), (HEXADECIMAL, 1, MOST_NUMBERS), (CODES, 3, MOST_PAIRED)):
         lengths = [rows_of_text(side, base) for side in outputs]
         each = np.concatenate(lengths)
         least = int(each[each > 0].min(initial=most + 1))
-        if all(some.any() for some in lengths) and fewest <= least <= most and (base == IN_TEXT or each.max() == least):
+        if all(some.any() for some in lengths) and fewest <= least <= most and (base != CODES or each.max() == least):
             rows = [np.stack([row[:least] for row in text_rows(side, base) if len(row)]) for side in outputs]
+            found += characters_apart(rows) if base == CODES else ()
             found += related_numbers(rows, [f"{base}[{j}]" for j in range(least)])
     return found
 
@@ -133,17 +144,6 @@ def _of_words(outputs: Sequence[Outputs]) -> list[View]:
     return related_numbers([rows[:, alike] for rows in counts], [count_path(words[j]) for j in alike.tolist()])
 
 
-def _waves(integers: Array, modulus: float) -> NDArray[np.complex128]:
-    turns = np.exp(2j * np.pi * np.arange(int(modulus)) / modulus)
-    return np.asarray(turns[np.mod(integers, modulus).astype(np.int64)])
-
-
-def _deviation(means: Sequence[Any], sides: Sequence[Array]) -> Array:
-    """Squared differences of means of numbers of size 1; by chance alone, at most 1 on average."""
-    first, second = means
-    return np.asarray(np.abs(second - first) ** 2 / sum(1 / len(rows) for rows in sides))
-
-
 def _clear(deviations: dict[int, float], tried: int) -> list[int]:
     """The keys of deviations beyond those of chance, largest first."""
     limit = np.log(max(1, tried)) + SURE
@@ -158,25 +158,25 @@ def _residues(sides: Sequence[Array], paths: Sequence[str], span: Array) -> list
     pairs = np.triu_indices(min(width, MOST_PAIRED), 1)
     tried = len(MODULI) * (width + 2 * len(pairs[0]) + 1)
     for modulus in MODULI:
-        waves = [_waves(rows, modulus) for rows in sides]
+        turned = [waves(rows, modulus) for rows in sides]
         for j in np.flatnonzero(span >= modulus).tolist():  # else the residue is the number itself
             scored[View("numbers", (paths[j],), modulus=modulus)] = float(
-                _deviation([side[:, j].mean() for side in waves], sides)
+                deviation([side[:, j].mean() for side in turned], sides)
             )
         if width < 2:
             continue
-        few = [side[:, :MOST_PAIRED] for side in waves]
+        few = [side[:, :MOST_PAIRED] for side in turned]
         far = span[pairs[0]] + span[pairs[1]] >= modulus  # else the residue is the sum or the difference itself
         looks: tuple[tuple[Look, Any], ...] = (("sum", few), ("difference", [side.conj() for side in few]))
         for look, other in looks if far.any() else ():
             means = [(a.T @ b)[pairs] / len(a) for a, b in zip(few, other, strict=True)]
-            gaps = np.where(far, _deviation(means, sides), 0.0)
+            gaps = np.where(far, deviation(means, sides), 0.0)
             best = int(gaps.argmax())
             names = paths[pairs[0][best]], paths[pairs[1][best]]
             scored[View(look, names, modulus=modulus)] = float(gaps[best])
         if width > 2:
-            total = [side.prod(axis=1).mean() for side in waves]
-            scored[View("sum", tuple(paths), modulus=modulus)] = float(_deviation(total, sides))
+            total = [side.prod(axis=1).mean() for side in turned]
+            scored[View("sum", tuple(paths), modulus=modulus)] = float(deviation(total, sides))
     scored |= _low_bits(sides, paths, span) | _exclusive_or(sides, paths, span)
     limit = np.log(tried + len(scored)) + SURE
     found = sorted((view for view in scored if scored[view] > limit), key=lambda view: -scored[view])[:BEST]
@@ -189,8 +189,8 @@ def _low_bits(sides: Sequence[Array], paths: Sequence[str], span: Array) -> dict
     for modulus in POWERS:
         wide = np.flatnonzero(span >= modulus)[:MOST_PAIRED]
         means = [np.exp(2j * np.pi / modulus * np.mod(rows[:, wide], modulus)).mean(axis=0) for rows in sides]
-        for j, deviation in zip(wide.tolist(), _deviation(means, sides).tolist(), strict=True):
-            scored[View("numbers", (paths[j],), modulus=modulus)] = deviation
+        for j, score in zip(wide.tolist(), deviation(means, sides).tolist(), strict=True):
+            scored[View("numbers", (paths[j],), modulus=modulus)] = score
     return scored
 
 
@@ -201,13 +201,13 @@ def _exclusive_or(sides: Sequence[Array], paths: Sequence[str], span: Array) -> 
     for j in np.flatnonzero(span[:MOST_PAIRED] > 2).tolist():
         signs = [np.asarray(1.0 - 2.0 * exclusive_or(rows[:, [j]], 0.0)) for rows in sides]
         # Twice the mean of ±1 moves as much as that of numbers of any phase.
-        scored[View("xor", (paths[j],))] = float(_deviation([side.mean() for side in signs], signs)) / 2
+        scored[View("xor", (paths[j],))] = float(deviation([side.mean() for side in signs], signs)) / 2
     one, two = np.triu_indices(integers[0].shape[1], 1)
     highest = int(span[:MOST_PAIRED].max()).bit_length() if len(one) else 0
     for bit in range(1, min(highest, MOST_BITS)):
         signs = [np.asarray(1.0 - 2.0 * (rows >> bit & 1), dtype=float) for rows in integers]
-        gaps = _deviation([(side.T @ side)[one, two] / len(side) for side in signs], signs) / 2
-        alone = _deviation([side.mean(axis=0) for side in signs], signs) / 2
+        gaps = deviation([(side.T @ side)[one, two] / len(side) for side in signs], signs) / 2
+        alone = deviation([side.mean(axis=0) for side in signs], signs) / 2
         best = int(gaps.argmax())
         if gaps[best] > CLEARLY * max(alone[one[best]], alone[two[best]]):
             scored[View("xor", (paths[one[best]], paths[two[best]]), modulus=float(1 << bit))] = float(gaps[best])
@@ -220,7 +220,7 @@ def _parities(sides: Sequence[Array], paths: Sequence[str]) -> Iterator[View]:
     width = signs[0].shape[1]
     one, two = np.triu_indices(width, 1)
     means = [(side[:, one] * side[:, two]).T @ side / len(side) for side in signs]
-    gaps = _deviation(means, sides)
+    gaps = deviation(means, sides)
     gaps[two[:, None] >= np.arange(width)[None, :]] = 0.0
     pair, third = divmod(int(gaps.argmax()), width)
     # Twice the mean of ±1 moves as much as that of numbers of any phase.
@@ -256,14 +256,14 @@ def _score(
     if not len(usable):
         return
     steps = [rows[:, usable] / grain for rows in sides]
-    phases = _deviation([np.exp(2j * np.pi * some).mean(axis=0) for some in steps], sides)
+    phases = deviation([np.exp(2j * np.pi * some).mean(axis=0) for some in steps], sides)
     multiples = [(np.abs(some - np.rint(some)) < NEARLY_WHOLE).mean(axis=0) for some in steps]
     share = sum(multiples) / 2
     often = share * min(map(len, sides)) >= ENOUGH
     # Twice its square, because that of a mean of phases has two parts.
-    exact = np.where(often, _deviation(multiples, sides) / np.maximum(2 * share * (1 - share), 1e-300), 0.0)
-    for j, deviation in zip(usable.tolist(), np.maximum(phases, exact).tolist(), strict=True):
-        scored[View("numbers", (paths[j],), modulus=grain)] = deviation
+    exact = np.where(often, deviation(multiples, sides) / np.maximum(2 * share * (1 - share), 1e-300), 0.0)
+    for j, score in zip(usable.tolist(), np.maximum(phases, exact).tolist(), strict=True):
+        scored[View("numbers", (paths[j],), modulus=grain)] = score
 
 
 def _correlations(sides: Sequence[Array], paths: Sequence[str]) -> list[View]:
@@ -281,6 +281,7 @@ def _correlations(sides: Sequence[Array], paths: Sequence[str]) -> list[View]:
     apart = (angles[1] - angles[0]) ** 2 / sizes  # Fisher's transformation
     best = int(apart.argmax())
     scored = {View("numbers", (paths[one[best]], paths[two[best]])): float(apart[best])}
+    pair = [rows[:EXAMINED, [one[best], two[best]]] for rows in sides]
     shift = (sides[1].mean(axis=0) - sides[0].mean(axis=0)) / scale
     alone = float((shift**2 / variance).max()) / sizes
     both = variance[one] + variance[two]
@@ -288,9 +289,10 @@ def _correlations(sides: Sequence[Array], paths: Sequence[str]) -> list[View]:
         moved = (shift[one] + sign * shift[two]) ** 2 / np.maximum(both + 2 * sign * product, 1e-12 * both) / sizes
         best = int(moved.argmax())
         if moved[best] > CLEARLY * alone:
-            scored[View(look, (paths[one[best]], paths[two[best]]))] = float(moved[best])  # type: ignore[arg-type]
+            scored[View(look, (paths[one[best]], paths[two[best]]))] = float(moved[best])
     limit = 2 * np.log(3 * len(one)) + 2 * SURE
-    return sorted((view for view in scored if scored[view] > limit), key=lambda view: -scored[view])[:BEST]
+    found = sorted((view for view in scored if scored[view] > limit), key=lambda view: -scored[view])[:BEST]
+    return [*(sign_of_product(pair, next(iter(scored)).paths) if found else ()), *found]
 
 
 def _correlation(covariance: Array) -> Array:
