@@ -120,29 +120,36 @@ def why_open(judged: Any, guarantee: Any, pipeline: str, then: str) -> str:
     elif isinstance(judged.error, CannotBeRead):
         reasons.append(str(judged.error))
     elif watched is not None:
-        reasons += [one.message for one in watched.doubts]
-        if trials is not None and trials.different:
-            reasons.append(trials.different)
-        limit = limit_of(guarantee, watched.draws).b  # a smaller excess is rounding
-        if watched.lower.a > limit and not _contradicted(judged):
-            size = "∞" if watched.lower.a == INFINITY.a else bound(down(watched.lower), -1)
-            reasons += [one.message for one in watched.findings]
-            reasons.append(
-                f"as watched, the loss of this pair is at least {size}, which natural runs neither confirm nor refute"
-            )
-        elif not watched.draws and not steady:
-            reasons.append("the output changes from run to run, but no draw was seen")
-        elif trials is not None and not trials.different and watched.upper.b < INFINITY.a:
-            most = float(watched.upper.b)
-            too_much = f"the loss of the noise as watched may be up to {bound(most, 1)}, more than is claimed"
-            reasons.append(too_much if most > limit else _too_few(trials, most))
-        if judged.starting:
-            reasons.append(f"{judged.starting} starts another process, whose random numbers are not followed")
+        reasons += _as_watched(judged, guarantee, steady)
     shown = f"no event was found that tells the inputs apart{_how_many(judged, guarantee)}"
     if count is not None and count.epsilon > 0:
         shown = f"{count} shows ε ≥ {bound(count.epsilon, -1, significant=3)}"
     said = "; ".join(dict.fromkeys(reasons)) or _lost(watched)
     return f"Not decided: {said}; {shown}. {then}"
+
+
+def _as_watched(judged: Any, guarantee: Any, steady: bool) -> list[str]:
+    """What is open about the runs that were watched."""
+    watched, trials = judged.watched, judged.trials
+    reasons = [one.message for one in watched.doubts]
+    if trials is not None and trials.different:
+        reasons.append(trials.different)
+    limit = limit_of(guarantee, watched.draws).b  # a smaller excess is rounding
+    if watched.lower.a > limit and not _contradicted(judged):
+        size = "∞" if watched.lower.a == INFINITY.a else bound(down(watched.lower), -1)
+        reasons += [one.message for one in watched.findings]
+        reasons.append(
+            f"as watched, the loss of this pair is at least {size}, which natural runs neither confirm nor refute"
+        )
+    elif not watched.draws and not steady:
+        reasons.append("the output changes from run to run, but no draw was seen")
+    elif trials is not None and not trials.different and watched.upper.b < INFINITY.a:
+        most = float(watched.upper.b)
+        too_much = f"the loss of the noise as watched may be up to {bound(most, 1)}, more than is claimed"
+        reasons.append(too_much if most > limit else _too_few(trials, most))
+    if judged.starting:
+        reasons.append(f"{judged.starting} starts another process, whose random numbers are not followed")
+    return reasons
 
 
 def _is_steady(count: Any) -> bool:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy import array, asarray
 
+from dpassay.trace.laws.picking import picked
 from dpassay.trace.watch.deciding import COMPARED, compared_with, decided, placed_among, ranked
 from dpassay.trace.watch.follow import (
     accumulated,
@@ -29,7 +30,6 @@ from dpassay.trace.watch.follow import (
     of_draw,
     summed,
 )
-from dpassay.trace.watch.picking import picked
 from dpassay.trace.watch.record import Array, DrawRecord, Node, current, importing
 
 _MOVES = {

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from dpassay.trace.laws.number_laws import law_of
+from dpassay.trace.laws.picking import MOST_PICKED, picked
 from dpassay.trace.watch.follow import combined, moved
 from dpassay.trace.watch.numbers import NATURAL, adding, attempted, gathered, node_of, plain, stands_for, with_node
-from dpassay.trace.watch.picking import MOST_PICKED, picked
 from dpassay.trace.watch.record import Node, current
 
 

@@ -268,6 +268,21 @@ def _torch(patches: Patches) -> AbstractContextManager[Any]:
     return mode
 
 
+def _patch_python(patches: Patches) -> None:
+    """Replace the methods of Python's generators that draw or seed."""
+    for name in _PYTHON_DRAWS:
+        own = getattr(PYTHON, name)
+        if name in PYTHON_CHOICES:
+            watching = choosing_in_python(own, name)
+        elif name in PYTHON_ORDERS:
+            watching = ordering_in_python(own, name)
+        else:
+            watching = _watching(own, "random", name)
+        patches.attribute(PYTHON, name, watching)
+    patches.attribute(PYTHON, "setstate", setting(PYTHON.setstate))
+    patches.attribute(PYTHON, "seed", _seeding_python(PYTHON.seed))
+
+
 def _patch_libraries(patches: Patches) -> dict[int, Any]:
     """Replace all functions that draw; return the replacement of each function that a module may have imported."""
     replaced: dict[int, Any] = {}
@@ -298,17 +313,7 @@ def _patch_libraries(patches: Patches) -> dict[int, Any]:
         put(np, name, making(getattr(np, name)))
     for module, name, value in _computing():
         put(module, name, value)
-    for name in _PYTHON_DRAWS:
-        own = getattr(PYTHON, name)
-        if name in PYTHON_CHOICES:
-            watching = choosing_in_python(own, name)
-        elif name in PYTHON_ORDERS:
-            watching = ordering_in_python(own, name)
-        else:
-            watching = _watching(own, "random", name)
-        patches.attribute(PYTHON, name, watching)
-    patches.attribute(PYTHON, "setstate", setting(PYTHON.setstate))
-    patches.attribute(PYTHON, "seed", _seeding_python(PYTHON.seed))
+    _patch_python(patches)
     for name in (*_PYTHON_DRAWS, "setstate"):
         if hasattr(random, name):
             put(random, name, getattr(random._inst, name), random)

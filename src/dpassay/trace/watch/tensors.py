@@ -14,6 +14,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from dpassay.trace.laws.picking import picked
 from dpassay.trace.watch.choosing import noted as choice_noted
 from dpassay.trace.watch.choosing import ordered
 from dpassay.trace.watch.deciding import compared_with, placed_among
@@ -21,7 +22,6 @@ from dpassay.trace.watch.follow import accumulated, combined, consistent, dotted
 from dpassay.trace.watch.loaders import is_base_seed
 from dpassay.trace.watch.numbers import gathered, plain, with_node
 from dpassay.trace.watch.overriding import is_of
-from dpassay.trace.watch.picking import picked
 from dpassay.trace.watch.record import Array, DrawRecord, Node, RecordedRun, current
 
 # For each operation, the distribution, and the position of its first parameter among the arguments, with names.

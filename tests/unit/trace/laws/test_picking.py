@@ -8,7 +8,7 @@ import pytest
 
 from dpassay.core.guarantee import make_guarantee
 from dpassay.trace.laws.choices import judged_choices
-from dpassay.trace.watch.picking import winning
+from dpassay.trace.laws.picking import winning
 from dpassay.trace.watch.tracer import Tracer
 
 SCORES = ([2.0, 1.0, 0.0], [1.0, 2.0, 0.0])
