@@ -212,7 +212,7 @@ SAME = RNG.laplace()  # noise that is drawn once, for all calls
     ("randomise", "said"),
     [
         (lambda x: x, "On the input 0.0 the output equals 0 in 99.5% to 100% of runs"),
-        (lambda x: x + RNG.laplace(scale=0.5), "the output is at most"),
+        (lambda x: x + RNG.laplace(scale=0.5), " is at most "),
         (lambda x: x + RNG.laplace(scale=1 if x == 0 else 0.3), "On the input 1.0 the"),
         (lambda x: x if RNG.random() < 0.05 else x + RNG.laplace(), "the output equals 0 in"),
         (lambda x: x + SAME, "On the input 0.0"),
