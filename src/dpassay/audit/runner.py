@@ -288,8 +288,8 @@ class _Audit:
         question = self.question
         at = next((k for k, one in enumerate(question.input_sets) if one is inputs), None)
         if at is not None:
-            rule = self.state.game.best(question.hypothesis).rule
-            refuse_dependent_runs(self.fresh, at, question.experiment(inputs, 0), rule)
+            best = self.state.game.best(question.hypothesis)
+            refuse_dependent_runs(self.fresh, at, question.experiment(inputs, 0), best)
 
     def _say_how_wrong(self, inputs: tuple[Any, ...]) -> None:
         """Continue after a refutation, for a higher bound. Until there is one, the first refutation stands.

@@ -246,7 +246,7 @@ def _fresh(
     refutes = rejected(game, experiment.hypothesis, alpha, exact=False)
     if refutes:
         refuse_kept_answers(experiment.mechanism, experiment.inputs, stream(seed, COMPARE), stores)
-        refuse_dependent_runs(fresh, 0, experiment, best.rule)
+        refuse_dependent_runs(fresh, 0, experiment, game.rounds[0])
     counts = f"with the fresh seed {seed}: {right:,} right and {wrong:,} wrong guesses in {runs:,} runs"
     how = f"refute the claim again, at an error probability of {alpha:.3g}" if refutes else "do not refute the claim"
     return refutes, f"{counts} {how}"

@@ -14,11 +14,11 @@ from dpassay.audit.mechanisms.memory import memory_in_use
 from dpassay.audit.mechanisms.targets import draw_each
 from dpassay.audit.outputs.outputs import read
 from dpassay.audit.testing.decision_rule import DecisionRule
-from dpassay.audit.testing.experiment import COMPARE, SETTLING, Experiment
+from dpassay.audit.testing.experiment import COMPARE, SETTLING, Experiment, RoundResult
 from dpassay.core.json import plain
 from dpassay.errors import InputError
 
-COMPARED, SECONDS = 400, 2.0  # calls of each input here, for at most so long
+COMPARED, SECONDS = 400, 1.0  # calls of each input in this process, and seconds for those still to be made
 PORTION = 20  # calls of an input in a row
 Named = tuple[int, int, int]  # how often the first and the second input were named, and the calls
 
@@ -28,17 +28,17 @@ def fresh_calls(experiment: Experiment, input_sets: Sequence[tuple[Any, ...]]) -
     return FreshCalls(experiment.mechanism, input_sets, lambda data: named_by(data, experiment.at_hand()))
 
 
-def refuse_dependent_runs(fresh: FreshCalls, at: int, experiment: Experiment, rule: DecisionRule) -> None:
+def refuse_dependent_runs(fresh: FreshCalls, at: int, experiment: Experiment, counted: RoundResult) -> None:
     """Refuse a mechanism that a rule distinguishes less often in new processes than in this one.
 
     `at` is the place of the experiment's inputs among those that the new processes know.
     """
     if fresh.process is None or len(experiment.inputs) != 2:
         return
-    claimed = experiment.hypothesis
+    claimed, rule = experiment.hypothesis, counted.rule
     odds = math.exp(min(claimed.epsilon, 700.0)) + claimed.delta
     most, forgets = min(odds / (1 + odds), 1 - 1e-12), memory_in_use(experiment.mechanism)
-    table = _named_here(experiment, rule, COMPARED, time.monotonic() + SECONDS)
+    table = _named_here(experiment, counted)
     if fresh.named_otherwise(at, sent(rule), table, most, forgets):
         raise InputError(
             f"the rule that would refute the claim ({rule.describe()}) distinguishes the inputs less often in new "
@@ -66,15 +66,15 @@ def named_by(data: bytes, at_hand: Sequence[Distinguisher] = ()) -> Callable[[An
     return names
 
 
-def _named_here(experiment: Experiment, rule: DecisionRule, calls: int, until: float) -> tuple[Named, ...]:
-    """What a rule names in so many calls of each of two inputs; they end early at `until`, on the monotonic clock."""
-    found, rng = [[0, 0, 0], [0, 0, 0]], experiment.stream(COMPARE, SETTLING)
-    for _ in range(calls // PORTION):
-        for side, x in enumerate(experiment.inputs[:2]):
+def _named_here(experiment: Experiment, counted: RoundResult) -> list[Named]:
+    """What the rule named in the counted runs of two inputs, and in further calls where these are few."""
+    rule, rng = counted.rule, experiment.stream(COMPARE, SETTLING)
+    found = [list(row) for row in counted.counts.table()] or [[0, 0, 0], [0, 0, 0]]
+    until = time.monotonic() + SECONDS
+    while min(row[2] for row in found) < COMPARED and time.monotonic() < until:
+        for side, x in enumerate(experiment.inputs):
             right, wrong = rule.count(read(draw_each(experiment.mechanism, [x] * PORTION, rng)), side)
             found[side][side] += right
             found[side][1 - side] += wrong
             found[side][2] += PORTION
-        if time.monotonic() > until:
-            break
-    return tuple((first, second, runs) for first, second, runs in found)
+    return [(first, second, runs) for first, second, runs in found]
