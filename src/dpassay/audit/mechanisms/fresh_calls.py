@@ -33,11 +33,14 @@ from dpassay.audit.outputs.outputs import as_row, read
 from dpassay.pipeline.mechanism import is_pipeline
 
 FORKS = hasattr(os, "fork")
-PATIENCE = 10.0  # seconds for all fresh calls
-MOST_COMPARED, FIRST_LOOK, UNLIKELY = 4_000, 16, 1e-5  # fresh calls to compare; when, and where they differ
-CERTAIN = math.log(10_000)  # evidence that fresh calls are named as the audit's runs were, not as the claim allows
+PATIENCE = 60.0  # seconds for all fresh calls, so that none waits forever
+BOTH = 24  # further ones, with a call for the other input in the same process
+MOST_COMPARED, FEWEST, FIRST_LOOK = 600, 64, 16  # fresh calls to compare, also if each takes long; the first look
+WORTH = 1.0  # seconds that fresh calls may take beside their processes
+UNLIKELY = 1e-5  # the chance of what differs
+CERTAIN = math.log(2000)  # evidence that fresh calls are named as the audit's runs were, not as the claim allows
 IN_A_ROW = 24  # calls in a row that forget nothing: up to one less are made before the one that counts
-_QUESTION = struct.Struct("<qqqq")
+_QUESTION = struct.Struct("<qqqq?")
 _ANSWER = struct.Struct("<QdQdq")  # the keys of two outputs, their sums as numbers, and which input the rule names
 _Answer = tuple[int, float, int, float, int]
 Namer = Callable[[Any], int]  # which input a rule names for an output: 0, 1, or −1 for neither
@@ -89,19 +92,20 @@ class FreshCalls:
         self.process = None
 
     def named_otherwise(
-        self, at: int, rule: bytes, table: Sequence[tuple[int, int, int]], most: float, in_a_row: bool
+        self, at: int, rule: bytes, table: Sequence[tuple[int, int, int]], most: float, in_a_row: bool, each: float
     ) -> bool:
         """Whether a rule names the inputs less often rightly in fresh processes than in this one.
 
         `table` has how often it named the first and the second input here, and the calls, for each input; `most` is how
-        often a guess is right at most if the claim holds. `in_a_row`: whether the audit forgot what calls had kept.
+        often a guess is right at most if the claim holds. `in_a_row`: whether the audit forgot what calls had kept;
+        `each`: about how many seconds a call takes.
         """
         if self.process is None or not self._follows(rule):
             return False
         self._in_a_row = IN_A_ROW if in_a_row else 1
         end, look = time.monotonic() + PATIENCE, FIRST_LOOK
         found: tuple[list[_Answer], list[_Answer]] = ([], [])
-        for number in range(MOST_COMPARED):
+        for number in range(max(FEWEST, min(MOST_COMPARED, int(WORTH / max(each, 1e-9))))):
             answer = self._answer(at, number % 2, number, end)
             if answer is None:
                 return False
@@ -112,7 +116,7 @@ class FreshCalls:
             seen = [tuple(sum(one[4] == k for one in side) for k in (0, 1)) for side in found]
             if any(_fewer(table[s], seen[s], len(found[s]), s) for s in (0, 1)):
                 varied = any(0 < one < row[2] for row in table for one in row[:2])
-                return not (all(_determined(side, in_a_row) for side in found) or (varied and self._repeats(found)))
+                return not (self._all_determined(at, in_a_row, end + PATIENCE) or (varied and self._repeats(found)))
             if _as_before(table, seen, most):
                 return False
         return False
@@ -128,22 +132,33 @@ class FreshCalls:
     def _follows(self, rule: bytes) -> bool:
         """Give the copy the rule; whether it can read it."""
         try:
-            os.write(self._ask, _QUESTION.pack(-1, len(rule), 0, 0) + rule)
+            os.write(self._ask, _QUESTION.pack(-1, len(rule), 0, 0, False) + rule)
             ready = select.select([self._answers], [], [], PATIENCE)[0]
             return bool(ready) and os.read(self._answers, 1) == b"y"
         except OSError:
             return False
 
-    def _answer(self, at: int, side: int, number: int, end: float) -> _Answer | None:
-        """What a fresh process gives for the input, and then for the other one."""
+    def _answer(self, at: int, side: int, number: int, end: float, both: bool = False) -> _Answer | None:
+        """What a fresh process gives for the input and, if `both`, for the other one then."""
         try:
-            os.write(self._ask, _QUESTION.pack(at, side, number, number // 2 % self._in_a_row))
+            os.write(self._ask, _QUESTION.pack(at, side, number, number // 2 % self._in_a_row, both))
             if not select.select([self._answers], [], [], max(0.0, end - time.monotonic()))[0]:
                 return None
             said = os.read(self._answers, _ANSWER.size)
         except OSError:
             return None
         return _ANSWER.unpack(said) if len(said) == _ANSWER.size else None
+
+    def _all_determined(self, at: int, in_a_row: bool, end: float) -> bool:
+        """Whether noise is drawn once for both inputs: what a process gives for one determines the other."""
+        found: tuple[list[_Answer], list[_Answer]] = ([], [])
+        for number in range(BOTH):
+            for side in (0, 1):
+                answer = self._answer(at, side, number, end, True)
+                if answer is None:
+                    return False
+                found[side].append(answer)
+        return all(_determined(side, in_a_row) for side in found)
 
 
 def _fewer(before: tuple[int, int, int], fresh: tuple[int, ...], calls: int, side: int) -> bool:
@@ -214,7 +229,7 @@ def _serve(
             torch.set_num_threads(1)  # the threads of this process are not in its copy
         names: Namer = lambda output: -1  # noqa: E731
         while len(question := os.read(asked, _QUESTION.size)) == _QUESTION.size:
-            at, side, number, before = _QUESTION.unpack(question)
+            at, side, number, before, both = _QUESTION.unpack(question)
             if at < 0:
                 text = _read_all(asked, side)
                 with suppress(Exception):  # a rule that cannot be read in another process
@@ -226,7 +241,8 @@ def _serve(
                 continue
             child = _forked()
             if child == 0:
-                os.write(answers, _ANSWER.pack(*_two_answers(mechanism, input_sets[at], side, number, before, names)))
+                inputs = (input_sets[at][side], input_sets[at][1 - side])
+                os.write(answers, _ANSWER.pack(*_answers(mechanism, inputs, 2 * number + side, before, both, names)))
                 os._exit(0)
             if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
                 break
@@ -241,17 +257,15 @@ def _read_all(source: int, size: int) -> bytes:
     return found
 
 
-def _two_answers(mechanism: Any, inputs: tuple[Any, ...], side: int, number: int, before: int, names: Namer) -> _Answer:
-    seed = 7919 * number + side
+def _answers(mechanism: Any, inputs: tuple[Any, Any], seed: int, before: int, both: bool, names: Namer) -> _Answer:
     random.seed(seed)
     np.random.seed(seed)
     if (torch := sys.modules.get("torch")) is not None:
         torch.manual_seed(seed)
     rng = np.random.default_rng([seed, 29])
-    both = (inputs[side], inputs[1 - side])
-    drawn = draw_each(mechanism, [*both * before, *both], rng, forget=not before)[-2:]
+    drawn = draw_each(mechanism, [*inputs * before, *inputs[: 1 + both]], rng, forget=not before)[2 * before :]
     found: list[Any] = []
-    for output in drawn:
+    for output in (drawn[0], drawn[-1]):
         row = as_row(output)
         found += [int(read([output], "repr").keys()[0]), math.nan if row is None else float(np.sum(row))]
     return (*found, names(drawn[0]))

@@ -18,7 +18,7 @@ from dpassay.audit.testing.experiment import COMPARE, SETTLING, Experiment, Roun
 from dpassay.core.json import plain
 from dpassay.errors import InputError
 
-COMPARED, SECONDS = 400, 1.0  # calls of each input in this process, and seconds for those still to be made
+COMPARED, SECONDS = 200, 1.0  # calls of each input in this process, and seconds for those still to be made
 PORTION = 20  # calls of an input in a row
 Named = tuple[int, int, int]  # how often the first and the second input were named, and the calls
 
@@ -38,8 +38,10 @@ def refuse_dependent_runs(fresh: FreshCalls, at: int, experiment: Experiment, co
     claimed, rule = experiment.hypothesis, counted.rule
     odds = math.exp(min(claimed.epsilon, 700.0)) + claimed.delta
     most, forgets = min(odds / (1 + odds), 1 - 1e-12), memory_in_use(experiment.mechanism)
-    table = _named_here(experiment, counted)
-    if fresh.named_otherwise(at, sent(rule), table, most, forgets):
+    table, begun = _named_here(experiment, counted), time.monotonic()
+    draw_each(experiment.mechanism, experiment.inputs, experiment.stream(COMPARE, SETTLING, 1))
+    each = (time.monotonic() - begun) / 2
+    if fresh.named_otherwise(at, sent(rule), table, most, forgets, each):
         raise InputError(
             f"the rule that would refute the claim ({rule.describe()}) distinguishes the inputs less often in new "
             "processes than in these runs: a call depends on what earlier calls left, or on what was undone after each "
