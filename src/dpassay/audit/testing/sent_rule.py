@@ -25,7 +25,7 @@ Named = tuple[int, int, int]  # how often the first and the second input were na
 
 def fresh_calls(experiment: Experiment, input_sets: Sequence[tuple[Any, ...]]) -> FreshCalls:
     """New processes for the calls of an experiment's mechanism, from before the first one. They must be closed."""
-    return FreshCalls(experiment.mechanism, input_sets, lambda data: named_by(data, experiment.at_hand()))
+    return FreshCalls(experiment.mechanism, input_sets, lambda data: named_by(data, experiment))
 
 
 def refuse_dependent_runs(fresh: FreshCalls, at: int, experiment: Experiment, counted: RoundResult) -> None:
@@ -55,14 +55,14 @@ def sent(rule: DecisionRule) -> bytes:
     return json.dumps({**data, "resolution": rule.resolution}).encode()
 
 
-def named_by(data: bytes, at_hand: Sequence[Distinguisher] = ()) -> Callable[[Any], int]:
+def named_by(data: bytes, experiment: Experiment) -> Callable[[Any], int]:
     """A function that says which input the rule names for an output: 0, 1, or −1 for neither."""
     asked = json.loads(data)
-    found = Distinguisher.from_data(asked["distinguisher"], at_hand)
+    found = Distinguisher.from_data(asked["distinguisher"], experiment.at_hand())
     rule = DecisionRule(found, asked["low"], asked["high"], 0, 0, 0.0, asked["resolution"])
 
     def names(output: Any) -> int:
-        first, second = rule.count(read([output]), 0)
+        first, second = rule.count(read([output], experiment.unknown), 0)
         return 0 if first else 1 if second else -1
 
     return names
@@ -75,7 +75,8 @@ def _named_here(experiment: Experiment, counted: RoundResult) -> list[Named]:
     until = time.monotonic() + SECONDS
     while min(row[2] for row in found) < COMPARED and time.monotonic() < until:
         for side, x in enumerate(experiment.inputs):
-            right, wrong = rule.count(read(draw_each(experiment.mechanism, [x] * PORTION, rng)), side)
+            outputs = draw_each(experiment.mechanism, [x] * PORTION, rng)
+            right, wrong = rule.count(read(outputs, experiment.unknown), side)
             found[side][side] += right
             found[side][1 - side] += wrong
             found[side][2] += PORTION
